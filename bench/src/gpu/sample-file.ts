@@ -19,6 +19,9 @@ export interface Sample {
   failed?: string;
 }
 
+/** A line of a file of samples is no sample; the message names file and line. */
+export class SampleError extends Error {}
+
 /** A device's name as part of a file's name. */
 export const deviceName = (device: string): string =>
   device
@@ -26,7 +29,7 @@ export const deviceName = (device: string): string =>
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/-$/, '');
 
-/** Samples of a file by id; empty if the file does not exist. Rejects if a line is no sample. */
+/** Samples of a file by id; empty if the file does not exist. Rejects with SampleError if a line is no sample. */
 export async function readSamples(path: string): Promise<Map<string, Sample>> {
   const { whole } = await readWhole(path);
   return parseSamples(whole, path);
@@ -53,7 +56,7 @@ function parseSamples(text: string, path: string): Map<string, Sample> {
   const samples = text.split('\n').flatMap((line, i) => {
     if (line === '') return [];
     const sample = parseLine(line);
-    if (sample === undefined) throw new Error(`Line ${i + 1} of ${path} is no sample of a GPU.`);
+    if (sample === undefined) throw new SampleError(`Line ${i + 1} of ${path} is no sample of a GPU.`);
     return [sample];
   });
   return new Map(samples.map((sample) => [sample.id, sample]));

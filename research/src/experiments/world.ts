@@ -1,6 +1,8 @@
+import { join } from 'node:path';
 import { meanOf, percentile } from '@gpuwhisk/bench/statistics';
 import type { Bench, BenchContext, Measurement } from '@gpuwhisk/bench/bench';
 import { benchDataDir } from '@gpuwhisk/bench/data/csv';
+import { repositoryDir } from '@gpuwhisk/bench/machine';
 import { overBestPair, partnerGain, quotaGain, sharing, sliceWork } from '../world/headroom.js';
 import type { Distribution } from '../world/headroom.js';
 import { aloneErrors, kindOf, leftOutErrors, repeats } from '../world/left-out.js';
@@ -10,6 +12,9 @@ import { sidesOf } from '../world/sets.js';
 import { readMeasured } from '../world/sources.js';
 import type { Measured } from '../world/sources.js';
 import { Truth } from '../world/truth.js';
+
+/** The folder of the GPU kit's samples. */
+const kitDir = join(repositoryDir, 'bench/results');
 
 /** One data set on one GPU type in one mode. */
 interface Part {
@@ -187,7 +192,7 @@ export const world: Bench = {
     const { options, say } = context;
     const wants = (part: string): boolean => options.parts.length === 0 || options.parts.includes(part);
     const licensed = options.quick === true;
-    const measured = await readMeasured(benchDataDir(), { licensed });
+    const measured = await readMeasured(benchDataDir(), { licensed, kit: kitDir });
     say(`world: ${licensed ? 'licensed subset' : 'all data sets'}, ${measured.sets.length} sets`);
     const measurements = measureData(measured, context);
     for (const part of partsOf(measured.sets)) {

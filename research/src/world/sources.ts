@@ -4,6 +4,7 @@ import { Folder } from './files.js';
 import type { Contents, SkippedRow, UnusedFile } from './files.js';
 import { readAbacus, readDilu, readIgniterSets } from './read-inference.js';
 import { readKaceAlone, readKacePairs, readKaceSets } from './read-kace.js';
+import { readKit } from './read-kit.js';
 import { readMigperf, readMiso, readParvaGpu } from './read-slices.js';
 import { readGavel, readLucid, readTally } from './read-training.js';
 import type { Alone, MeasuredSet } from './sets.js';
@@ -58,10 +59,13 @@ export interface Measured {
 
 /**
  * Reads the data sets of a folder in the form of BENCH_DATA. A file that is missing, cut off or of another form is named in
- * `unused`, and the others are read. `licensed`: only those to which values that are committed may be fitted. Throws BenchDataError if no file
- * can be used.
+ * `unused`, and the others are read. `licensed`: only those to which values that are committed may be fitted. `kit`: a folder with samples
+ * of the GPU kit, each of whose files adds a GPU type. Throws BenchDataError if no file can be used.
  */
-export async function readMeasured(folder: string, { licensed }: { licensed: boolean }): Promise<Measured> {
+export async function readMeasured(
+  folder: string,
+  { licensed, kit }: { licensed: boolean; kit?: string },
+): Promise<Measured> {
   const measured: Measured = { sets: [], alone: [], skipped: [], unused: [] };
   const from = new Folder(folder);
   for (const { file, isLicensed, read } of tables) {
@@ -75,6 +79,13 @@ export async function readMeasured(folder: string, { licensed }: { licensed: boo
       if (!(error instanceof BenchDataError)) throw error;
       measured.unused.push({ file, why: error.message });
     }
+  }
+  if (kit !== undefined) {
+    const { sets, alone, skipped, unused } = await readKit(kit);
+    measured.sets.push(...sets);
+    measured.alone.push(...alone);
+    measured.skipped.push(...skipped);
+    measured.unused.push(...unused);
   }
   if (measured.sets.length === 0)
     throw new BenchDataError(`No measured sets in ${folder}: ${measured.unused.map(({ why }) => why).join(' ')}`);
