@@ -13,7 +13,7 @@ import { proteanPlot, proteanPlots } from './protean-plots.js';
 import { proteanTable } from './protean-tables.js';
 import { smorePlot, smorePlots } from './smore-plots.js';
 import { smoreTable } from './smore-tables.js';
-import { worldTable } from './world-tables.js';
+import { contentionTable, worldTable } from './world-tables.js';
 
 /** The replay's tables, as Markdown. */
 export function replayTables(): string {
@@ -57,6 +57,7 @@ export const researchWriter: FigureWriter = {
       '**Pending**: no run of this engine is saved.',
     ),
     world: textOf('world', { table: worldTable, plot: worldTable }, 'Not measured yet.'),
+    contention: textOf('contention', { table: contentionTable, plot: contentionTable }),
     replay: replayTables,
     baselines: (_, names) => replayTable(replayTables(), names.join(' '), 'faashare'),
     runs: runsTable,

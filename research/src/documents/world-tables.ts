@@ -223,3 +223,33 @@ export function worldTable(metrics: Metrics, name: string): string {
   if (table === undefined) throw new Error(`There is no table '${name}' of experiment world.`);
   return metrics === undefined ? unmeasured : table(metrics);
 }
+
+const leftOutTitles: Readonly<Record<string, string>> = { models: 'a model', processes: 'the number of processes' };
+
+/** A table from the metrics of experiment `contention`: `fit`, or `outside`. Throws Error for an unknown name. */
+export function contentionTable(metrics: Metrics, name: string): string {
+  if (name !== 'fit' && name !== 'outside') throw new Error(`There is no table '${name}' of experiment contention.`);
+  if (metrics === undefined) return unmeasured;
+  const errorCells = (part: string): string[] =>
+    ['log', 'constantLog'].map((figure) => {
+      const p90 = percent(metrics[`${figure}P90.${part}`]);
+      return `${percent(metrics[`${figure}.${part}`])} (${p90})`;
+    });
+  const sides = (part: string): string => String(metrics[`sides.${part}`]);
+  if (name === 'outside')
+    return markdownTable(
+      [...partTitles, 'processes', 'sides', 'stand-in', 'median of these sides'],
+      namesOf(metrics, /^sides\.(.+)\.outside\.(.+)$/).map(([part = '', kind = '']) => {
+        const whole = `${part}.outside.${kind}`;
+        return [...partCells(part), kindTitle(kind), sides(whole), ...errorCells(whole)];
+      }),
+    );
+  return markdownTable(
+    ['data set', 'GPU', 'processes', 'left out', 'sides', 'stand-in', 'constant'],
+    namesOf(metrics, /^sides\.(.+)\.(models|processes)\.(\d)$/).map(([part = '', leftOut = '', count = '']) => {
+      const [source = '', gpu = ''] = partCells(part);
+      const whole = `${part}.${leftOut}.${count}`;
+      return [source, gpu, count, leftOutTitles[leftOut] ?? leftOut, sides(whole), ...errorCells(whole)];
+    }),
+  );
+}

@@ -4,8 +4,15 @@ import type { Bench, Measurement } from '@gpuwhisk/bench/bench';
 import { benchDataDir } from '@gpuwhisk/bench/data/csv';
 import { repositoryDir } from '@gpuwhisk/bench/machine';
 import type { Linear } from '../world/pressure.js';
-import { readMeasured } from '../world/sources.js';
-import { fitStandIn, fullBatches, standInErrors, standInSides, trainingFactors } from '../world/stand-in-fit.js';
+import { licensedSources, readMeasured } from '../world/sources.js';
+import {
+  fitStandIn,
+  fullBatches,
+  outsideErrors,
+  standInErrors,
+  standInSides,
+  trainingFactors,
+} from '../world/stand-in-fit.js';
 
 /** The file that the stand-in and the simulator read. */
 const file = 'native/cudasim/contention/fitted.json';
@@ -53,6 +60,16 @@ export const contention: Bench = {
         `  ${one.source} ${one.gpu}, ${one.processes} processes, ${one.leftOut} left out: ${percent(one.log)} ` +
           `(${percent(one.logP90)}), constant ${percent(one.constantLog)} (${percent(one.constantLogP90)}), ${one.sides} sides`,
       );
+    const { sets } = await readMeasured(benchDataDir(), { licensed: false });
+    const outside = outsideErrors(
+      model,
+      sets.filter(({ source }) => !licensedSources.includes(source)),
+    );
+    for (const one of outside)
+      say(
+        `  not fitted to: ${one.source} ${one.gpu} ${one.mode} ${one.kind}: ${percent(one.log)} (${percent(one.logP90)}), ` +
+          `their median ${percent(one.constantLog)} (${percent(one.constantLogP90)}), ${one.sides} sides`,
+      );
     const fitted = {
       about:
         'Contention of the stand-in, fitted by `npm run research -- contention` to the licensed subset of the measurements (Gavel, ParvaGPU). docs/gpu.md has the form, docs/world.md its errors. Batches that fill a device are of ParvaGPU, factors of training of Gavel. Errors are absolute logarithms, mean and 90th percentile.',
@@ -79,11 +96,13 @@ export const contention: Bench = {
     };
     await writeFile(join(repositoryDir, file), `${JSON.stringify(fitted, undefined, 2)}\n`);
     say(`  ${file} is written; run native/cudasim/tables.mjs`);
-    return errors.flatMap(({ source, gpu, processes, leftOut, ...one }): Measurement[] =>
-      (['log', 'logP90', 'constantLog', 'constantLogP90'] as const).map((figure) => ({
-        name: `${figure}.${source}.${gpu}.${leftOut}.${processes}`,
-        value: one[figure],
-      })),
+    const figures = ['sides', 'log', 'logP90', 'constantLog', 'constantLogP90'] as const;
+    const named = [
+      ...errors.map((one) => ({ ...one, part: `${one.source}.${one.gpu}.${one.leftOut}.${one.processes}` })),
+      ...outside.map((one) => ({ ...one, part: `${one.source}.${one.gpu}.${one.mode}.outside.${one.kind}` })),
+    ];
+    return named.flatMap((one): Measurement[] =>
+      figures.map((figure) => ({ name: `${figure}.${one.part}`, value: one[figure] })),
     );
   },
 };

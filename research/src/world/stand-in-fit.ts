@@ -2,8 +2,8 @@
 import { meanOf, median, percentile } from '@gpuwhisk/bench/statistics';
 import type { Features } from './features.js';
 import { fitPressure } from './pressure.js';
-import type { Kinds, PressureModel } from './pressure.js';
-import { sidesOf, workloadName } from './sets.js';
+import type { Kinds, Linear, PressureModel } from './pressure.js';
+import { overlapOf, sidesOf, workloadName } from './sets.js';
 import type { MeasuredSet, Member, Side } from './sets.js';
 import type { Measured } from './sources.js';
 
@@ -19,6 +19,21 @@ export interface FullBatch {
 }
 
 const [smallestBatch, largestBatch, batchStep] = [0.25, 2048, 1.02];
+const [smallestFill, largestFill] = [0.01, 1];
+
+/** The value of a geometric grid with the least error, and that error. */
+function bestOf(from: number, to: number, errorOf: (value: number) => number): { value: number; error: number } {
+  let best = { value: from, error: Infinity };
+  for (let value = from; value <= to; value *= batchStep) {
+    const error = errorOf(value);
+    if (error < best.error) best = { value, error };
+  }
+  return best;
+}
+/** Absolute logarithm of the time alone of one that fills `fill` of the device, max(1, fill / share), over the measured one. */
+const aloneError = (fill: number, share: number, stretch: number): number =>
+  Math.abs(Math.log(Math.max(1, fill / share) / stretch));
+
 /** Times alone below which no batch is fitted. */
 const leastPoints = 4;
 
@@ -41,14 +56,10 @@ export function fullBatches(sets: readonly MeasuredSet[]): FullBatch[] {
   return [...points].flatMap(([key, own]): FullBatch[] => {
     if (own.length < leastPoints) return [];
     const [source = '', model = '', variant = ''] = key.split('|');
-    let best = { fullBatch: smallestBatch, log: Infinity };
-    for (let fullBatch = smallestBatch; fullBatch <= largestBatch; fullBatch *= batchStep) {
-      const errors = own.map(({ batch, share, stretch }) =>
-        Math.abs(Math.log(Math.max(1, Math.min(1, batch / fullBatch) / share) / stretch)),
-      );
-      if (meanOf(errors) < best.log) best = { fullBatch, log: meanOf(errors) };
-    }
-    return [{ source, model, variant, ...best, points: own.length }];
+    const { value: fullBatch, error: log } = bestOf(smallestBatch, largestBatch, (value) =>
+      meanOf(own.map(({ batch, share, stretch }) => aloneError(Math.min(1, batch / value), share, stretch))),
+    );
+    return [{ source, model, variant, fullBatch, log, points: own.length }];
   });
 }
 
@@ -188,4 +199,82 @@ export function standInErrors(sides: readonly Side[], features: Features): Stand
       ...{ constantLog: meanOf(constant), constantLogP90: percentile(constant, 90) },
     };
   });
+}
+
+/** Error of the fit on one kind of sets that it was not fitted to, and may not be. */
+export interface OutsideError {
+  source: string;
+  gpu: string;
+  mode: string;
+  kind: string;
+  sides: number;
+  log: number;
+  logP90: number;
+  /** Errors of the median of these very sides. */
+  constantLog: number;
+  constantLogP90: number;
+}
+
+/**
+ * Errors on the sets of sources that are not licensed. The fill of a workload follows from its times alone at quotas. Disjoint quotas are
+ * taken to lose nothing, and turns to take as many times as long as there are processes. Sides without a fill are left out.
+ */
+export function outsideErrors(model: PressureModel, sets: readonly MeasuredSet[]): OutsideError[] {
+  const points = new Map<string, { share: number; stretch: number }[]>();
+  for (const { gpu, mode, members } of sets) {
+    const [only] = members;
+    if (mode !== 'mps' || members.length > 1 || only?.stretch === undefined || only.share === 1) continue;
+    const key = `${gpu} ${only.workload}`;
+    points.set(key, [...(points.get(key) ?? []), { share: only.share, stretch: only.stretch }]);
+  }
+  const fills = new Map(
+    [...points].map(([key, own]) => {
+      const errorOf = (fill: number): number =>
+        meanOf(own.map(({ share, stretch }) => aloneError(fill, share, stretch)));
+      return [key, bestOf(smallestFill, largestFill, errorOf).value];
+    }),
+  );
+  const found = new Map<string, { predicted: number; measured: number }[]>();
+  for (const { set, own, others } of sidesOf(sets.filter((one) => one.makespan === undefined))) {
+    if (set.mode === 'mig' || set.mode === 'unstated') continue;
+    const overlap = overlapOf(
+      set.mode,
+      set.members.map(({ share }) => share),
+    );
+    if (overlap > 0 && overlap < 1) continue;
+    const fill = ({ workload }: Member): number | undefined => fills.get(`${set.gpu} ${workload}`);
+    const predicted =
+      set.mode === 'timeslice' ? set.members.length : overlap === 0 ? 1 : byFill(model, fill(own), others.map(fill));
+    if (predicted === undefined) continue;
+    const kind = set.mode === 'mps' ? (overlap === 0 ? 'disjoint' : 'whole') : '';
+    const key = [set.source, set.gpu, set.mode, `${set.members.length}${kind}`].join('|');
+    found.set(key, [...(found.get(key) ?? []), { predicted, measured: own.contention }]);
+  }
+  return [...found].map(([key, pairs]): OutsideError => {
+    const [source = '', gpu = '', mode = '', kind = ''] = key.split('|');
+    const typical = median(pairs.map(({ measured }) => measured));
+    const errors = pairs.map(({ predicted, measured }) => Math.abs(Math.log(predicted / measured)));
+    const constant = pairs.map(({ measured }) => Math.abs(Math.log(typical / measured)));
+    return {
+      ...{ source, gpu, mode, kind, sides: pairs.length },
+      ...{ log: meanOf(errors), logP90: percentile(errors, 90) },
+      ...{ constantLog: meanOf(constant), constantLogP90: percentile(constant, 90) },
+    };
+  });
+}
+
+/** Contention by fills; undefined if one is unknown. */
+function byFill(
+  model: PressureModel,
+  own: number | undefined,
+  others: readonly (number | undefined)[],
+): number | undefined {
+  if (own === undefined || others.some((fill) => fill === undefined)) return undefined;
+  const { sharpness, bound, demand, sensitivity, pressure } = model.parameters;
+  const value = ({ intercept, weights: [weight = 0] }: Linear, fill: number): number =>
+    Math.exp(bound * Math.tanh((intercept + weight * Math.log(fill)) / bound));
+  const d = value(demand, own);
+  const x =
+    d + value(sensitivity, own) * others.reduce<number>((sum, fill) => sum + value(pressure, fill as number), 0);
+  return ((1 + x ** sharpness) / (1 + d ** sharpness)) ** (1 / sharpness);
 }
