@@ -19,6 +19,7 @@ import { actionTimes } from './simulated-times.js';
 import type { ActionTimes } from './simulated-times.js';
 import { report, reportMs, workloadState } from './simulated-workload.js';
 import type { SimulatedWorkload, WorkloadRun } from './simulated-workload.js';
+import type { StartPool } from './start-pool.js';
 
 /** A job of a replay: what policies see of it, and what it really is. */
 export interface ReplayJob {
@@ -45,12 +46,16 @@ export interface SimulatedCluster {
   /** When the replay begins, and until when it goes on at least, ms; absent: with the first task, and until the last has ended. */
   fromMs?: number;
   untilMs?: number;
+  /** When it ends, whatever waits or runs then, also for ever, ms; absent: when all have ended. */
+  endMs?: number;
   /** How long actions take; absent: as was measured. */
   times?: ActionTimes;
   /** Forecasts that policies see, one made a minute for each function; absent: none. */
   forecasts?: FunctionForecasts;
   /** As of the actuator: refusals of the driver; absent: none. */
   cutFails?(device: string, profiles: readonly string[]): string | undefined;
+  /** Pre-warmed processes; absent: each start takes what its job says. */
+  pool?: StartPool;
   /** Training jobs on the GPUs, which report their rates each second; absent: none. */
   workloads?: readonly SimulatedWorkload[];
 }
@@ -99,7 +104,7 @@ export function replay(
   random: Random,
   nowMs: () => number = () => 0,
 ): ReplayRun {
-  const { warmMs, forecasts, workloads: trained = [], provider, untilMs = -Infinity } = cluster;
+  const { warmMs, forecasts, workloads: trained = [], provider, untilMs = -Infinity, endMs = Infinity } = cluster;
   const functions = new FunctionLog<ReplayJob>();
   const actuator = new SimulatedActuator({
     places: cluster.places,
@@ -109,6 +114,7 @@ export function replay(
     known: (work) => functions.of(work)?.last,
     ...(cluster.more && { more: cluster.more }),
     ...(provider && { provider }),
+    ...(cluster.pool && { pool: cluster.pool }),
     ...(cluster.cutFails && { cutFails: cluster.cutFails }),
     ...(trained.length > 0 && { workloads: trained }),
   });
@@ -178,8 +184,9 @@ export function replay(
     if (events.length === 0) events.push({ kind: 'timer' });
     for (const event of events) decide(event);
     const next = nextInstant();
-    if (next === undefined) {
-      if (waiting.size > 0) throw new Error(`policy ${policy.name} leaves ${waiting.size} tasks waiting for ever`);
+    if (next === undefined || next > endMs) {
+      if (waiting.size > 0 && endMs === Infinity)
+        throw new Error(`policy ${policy.name} leaves ${waiting.size} tasks waiting for ever`);
       const { elapsedMs } = run.totals;
       run.workloads = actuator.trainings.map(({ training: { workload, progressMs, seconds } }) => {
         return { workload, elapsedMs, progressMs, seconds };

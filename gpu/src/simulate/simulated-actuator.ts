@@ -20,6 +20,7 @@ import type { ReplayJob, RunTotals } from './replay.js';
 import { SimulatedLedger } from './simulated-ledger.js';
 import { SimulatedMachines } from './simulated-provider.js';
 import { Timers } from './simulated-times.js';
+import { StartPools } from './start-pool.js';
 import type { EndedRun, SimulatedParts, Whole } from './simulated-parts.js';
 import type { Training } from './simulated-workload.js';
 import type { Loading, Run, SimulatedGpu, SimulatedInstance, SimulatedPlace } from './simulated-gpu.js';
@@ -42,12 +43,14 @@ export class SimulatedActuator implements Actuator {
   private ended: EndedRun[] = [];
   private readonly accounts = new SimulatedLedger();
   private made = 0;
+  private readonly pools: StartPools | undefined;
   /** Rented machines; undefined: there is no provider. */
   readonly machines: SimulatedMachines | undefined;
 
   constructor(private readonly parts: SimulatedParts) {
     this.gpus = parts.places.flatMap((place) => this.placed(place));
     this.open = this.gpus;
+    this.pools = parts.pool && new StartPools(parts.pool);
     this.machines = parts.provider && new SimulatedMachines(parts.provider);
     for (const { id, gpu } of parts.workloads ?? []) {
       if (!this.gpus.some((one) => one.id === gpu))
@@ -130,7 +133,7 @@ export class SimulatedActuator implements Actuator {
     const begun = gpu.idle && startAmong(gpu.idle, task, share, gpu.memoryMiB - taken);
     if (begun) gpu.idle = begun.idle;
     const instance = begun?.reused?.id ?? this.newId();
-    const startMs = begun?.reused !== undefined && warmMs !== undefined ? warmMs : job.startMs;
+    const startMs = begun?.reused !== undefined && warmMs !== undefined ? warmMs : this.startMsOf(job, id);
     const given = begun?.share ?? share;
     const moved = this.moved.get(instance);
     // As `shareInInstance` has it.
@@ -238,7 +241,7 @@ export class SimulatedActuator implements Actuator {
     if (gpu.idle === undefined) return 'instances are not kept';
     const job = this.parts.known({ action, namespace });
     if (job === undefined) return `no request of '${action}' has come`;
-    const { task, startMs } = job;
+    const { task } = job;
     const idleMiB = gpu.idle.reduce((sum, { memoryMiB }) => sum + memoryMiB, 0);
     if (heldMiB(gpu) + idleMiB + task.memoryMiB > gpu.memoryMiB) return 'it has not the memory';
     if (gpu.mode === 'exclusive' && gpu.running.length > 0) return 'it is not free';
@@ -254,7 +257,7 @@ export class SimulatedActuator implements Actuator {
       startedAt: this.now,
     };
     gpu.loading = [...gpu.loading, one];
-    this.later(startMs, () => {
+    this.later(this.startMsOf(job, gpu.id), () => {
       if (!gpu.loading.includes(one)) return;
       gpu.loading = gpu.loading.filter((other) => other !== one);
       if (!beginBatch(gpu, one.id, this.now)) {
@@ -262,6 +265,11 @@ export class SimulatedActuator implements Actuator {
       }
     });
     return undefined;
+  }
+
+  /** How long a new instance for a job takes to start, ms. */
+  private startMsOf({ startMs }: ReplayJob, place: string): number {
+    return this.pools === undefined ? startMs : this.pools.take(place, this.now);
   }
 
   private retire({ instance, graceMs }: Action & { kind: 'retire' }): string | undefined {

@@ -4,6 +4,7 @@ import type { Run, SimulatedGpu, SimulatedPlace } from './simulated-gpu.js';
 import type { SimulatedProvider } from './simulated-provider.js';
 import type { ActionTimes } from './simulated-times.js';
 import type { SimulatedWorkload } from './simulated-workload.js';
+import type { StartPool } from './start-pool.js';
 
 /** What a SimulatedActuator is made with. */
 export interface SimulatedParts {
@@ -14,6 +15,8 @@ export interface SimulatedParts {
   more?: readonly Omit<SimulatedPlace, 'id' | 'node' | 'idle'>[];
   /** Who rents them out; absent: each that is asked for comes, and stays. */
   provider?: SimulatedProvider;
+  /** Pre-warmed processes; absent: each start takes what its job says. */
+  pool?: StartPool;
   /** Training jobs on them; absent: none. */
   workloads?: readonly SimulatedWorkload[];
   /** Why the driver refuses to cut an empty device so; undefined, and absent: it does not. */
