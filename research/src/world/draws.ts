@@ -40,7 +40,7 @@ export function spreadOf(errors: readonly Errors[], form: Form): Spread {
  * in any order of questions. Throws as `Truth.answer` does.
  */
 export function drawnAnswers(
-  truth: Truth,
+  truth: Pick<Truth, 'answer' | 'gpu' | 'mode'>,
   { repeat, residual }: Spread,
   { seed, draw }: { seed: number; draw: number },
 ): (members: readonly Asked[], bracket?: Bracket) => Answer[] {

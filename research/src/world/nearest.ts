@@ -48,27 +48,44 @@ export function nearestModel(sides: readonly Side[], mode: Mode, features: Featu
   const bySize = new Map<number, Point[]>();
   for (const point of points) bySize.set(point.others.length, [...(bySize.get(point.others.length) ?? []), point]);
 
-  const distances = new Map<string, number>();
-  const distance = (one: string, other: string): number => {
-    if (one === other) return 0;
-    const key = `${one}\n${other}`;
-    let known = distances.get(key);
-    if (known === undefined) {
-      known = distanceOf(one, other, features);
-      distances.set(key, known);
-    }
+  const numbers = new Map<string, number>();
+  const numberOf = (workload: string): number => {
+    const known = numbers.get(workload) ?? numbers.size;
+    numbers.set(workload, known);
     return known;
   };
-  const near = (own: Member, others: readonly Member[], overlap: number, among: readonly Point[]): Weighted[] =>
-    weighted(
-      among.map((point) => {
-        const shares =
-          shareWeight * Math.abs(Math.log(own.share / point.own.share)) +
-          overlapWeight * Math.abs(overlap - point.overlap);
-        const whose = distance(own.workload, point.own.workload) ** 2;
-        return { point, distance: Math.sqrt(whose + matched(others, point.others, distance) + shares ** 2) };
-      }),
-    );
+  const numbered = new Map(
+    points.map((point): [Point, Numbered] => [
+      point,
+      { own: numberOf(point.own.workload), others: point.others.map(({ workload }) => numberOf(workload)) },
+    ]),
+  );
+  const names = [...numbers.keys()];
+  const squares = new Map<string, Float64Array>();
+  /** Squared distances of a workload to those of the points, by their numbers. */
+  const squaresOf = (workload: string): Float64Array => {
+    const known =
+      squares.get(workload) ??
+      Float64Array.from(names, (name) => (name === workload ? 0 : distanceOf(workload, name, features) ** 2));
+    squares.set(workload, known);
+    return known;
+  };
+  const near = (own: Member, others: readonly Member[], overlap: number, among: readonly Point[]): Weighted[] => {
+    const found = new Nearest();
+    const whose = squaresOf(own.workload);
+    const theirs = others.map(({ workload }) => squaresOf(workload));
+    for (const point of among) {
+      const shares =
+        shareWeight * Math.abs(Math.log(own.share / point.own.share)) +
+        overlapWeight * Math.abs(overlap - point.overlap);
+      const at = numbered.get(point)!;
+      const alone = whose[at.own]!;
+      // The others only add to it.
+      if (Math.sqrt(alone + shares ** 2) >= found.farthest) continue;
+      found.add(point, Math.sqrt(alone + matched(theirs, at.others) + shares ** 2));
+    }
+    return found.weighted();
+  };
 
   const pairs = bySize.get(1);
   const pairExcesses = new Map<string, number>();
@@ -123,22 +140,39 @@ export function nearestModel(sides: readonly Side[], mode: Mode, features: Featu
   };
 }
 
+/** The workloads of a point by number. */
+interface Numbered {
+  own: number;
+  others: readonly number[];
+}
+
 interface Weighted {
   point: Point;
   weight: number;
 }
 
-/** The nearest points, by the inverse square of their distance. */
-function weighted(found: { point: Point; distance: number }[]): Weighted[] {
-  const best: { point: Point; distance: number }[] = [];
-  for (const one of found) {
-    if (best.length === nearest && one.distance >= best[nearest - 1]!.distance) continue;
+/** The nearest points so far. */
+class Nearest {
+  private readonly best: { point: Point; distance: number }[] = [];
+
+  /** Points at this distance or farther are not among them. */
+  get farthest(): number {
+    return this.best.length === nearest ? this.best[nearest - 1]!.distance : Infinity;
+  }
+
+  add(point: Point, distance: number): void {
+    if (distance >= this.farthest) return;
+    const { best } = this;
     let at = best.length;
-    while (at > 0 && best[at - 1]!.distance > one.distance) at -= 1;
-    best.splice(at, 0, one);
+    while (at > 0 && best[at - 1]!.distance > distance) at -= 1;
+    best.splice(at, 0, { point, distance });
     if (best.length > nearest) best.pop();
   }
-  return best.map(({ point, distance }) => ({ point, weight: 1 / (least + distance) ** 2 }));
+
+  /** By the inverse square of their distance. */
+  weighted(): Weighted[] {
+    return this.best.map(({ point, distance }) => ({ point, weight: 1 / (least + distance) ** 2 }));
+  }
 }
 
 function mean(points: readonly Weighted[], value: (point: Point) => number): number {
@@ -161,19 +195,15 @@ function distanceOf(one: string, other: string, { vectors }: Features): number {
 }
 
 /** Least sum of squared distances over all ways to pair both lists, which are short and of equal length. */
-function matched(
-  others: readonly Member[],
-  theirs: readonly Member[],
-  distance: (one: string, other: string) => number,
-): number {
+function matched(squares: readonly Float64Array[], theirs: readonly number[]): number {
   const used = theirs.map(() => false);
   const from = (at: number): number => {
-    if (at === others.length) return 0;
+    if (at === squares.length) return 0;
     let best = Infinity;
     for (let i = 0; i < theirs.length; i += 1) {
       if (used[i]!) continue;
       used[i] = true;
-      best = Math.min(best, distance(others[at]!.workload, theirs[i]!.workload) ** 2 + from(at + 1));
+      best = Math.min(best, squares[at]![theirs[i]!]! + from(at + 1));
       used[i] = false;
     }
     return best;
