@@ -2,7 +2,7 @@ import { seededRandom, type Random } from '@gpuwhisk/common/system/random';
 import { defaultBestEffortMs } from '@gpuwhisk/gpu/stages/order/earliest-deadline';
 import { makePolicy, type PolicyChanges, type PolicyNeeds } from '@gpuwhisk/gpu/policies/make-policy';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
-import type { SlowdownPredictor, CoLocated } from '@gpuwhisk/gpu/predict/slowdown-predictor';
+import type { SlowdownPredictor } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { Exploration } from '@gpuwhisk/gpu/share/gaussian-process';
 import type { Quotas } from '@gpuwhisk/gpu/share/quotas';
 import type { QuotaTable } from '@gpuwhisk/gpu/share/quota-table';
@@ -15,6 +15,7 @@ import { lanesOf, metricsOf, type ReplayMetrics } from '@gpuwhisk/bench/replay/m
 import { oracleOf, type Oracle } from './oracle.js';
 import { offlineQuotas, type QuotaBudget, profileAlone, profiledPredictor, type ProfilingBudget } from './profiling.js';
 import { LearningTable } from './recurring.js';
+import { remembering } from './remembering.js';
 import type { CatalogueEntry } from '@gpuwhisk/bench/replay/workloads/catalogue';
 import '../baselines/register.js';
 
@@ -259,26 +260,6 @@ function observed(policy: Policy, learning: LearningTable): Policy {
     observe(run) {
       learning.ran(run);
       policy.observe?.(run);
-    },
-  };
-}
-
-const mostRemembered = 200_000;
-
-/** A predictor that caches answers; replays under one truth repeat the same questions. */
-function remembering(predictor: SlowdownPredictor): SlowdownPredictor {
-  const known = new Map<string, number>();
-  const text = ({ features: { smUtil, dramUtil, l2Util }, share }: CoLocated): string =>
-    `${smUtil} ${dramUtil} ${l2Util} ${share}`;
-  return {
-    slowdown(one, others) {
-      const key = `${text(one)};${others.map(text).join()}`;
-      let slowdown = known.get(key);
-      if (slowdown === undefined) {
-        if (known.size >= mostRemembered) known.clear();
-        known.set(key, (slowdown = predictor.slowdown(one, others)));
-      }
-      return slowdown;
     },
   };
 }
