@@ -39,7 +39,7 @@ export interface Options {
   client: 'auto' | 'wrk' | 'autocannon';
   /** Platforms that `invoke` measures as well. */
   beside: readonly Peer[];
-  /** Takes the licensed data sets only (`world`); nothing is saved. */
+  /** Takes the licensed data sets only (`world`, `verdicts`), with few seeds; nothing is saved. */
   quick?: boolean;
   /** File of samples of a GPU, by which `predictor` learns and is judged. */
   gpuSamples?: string;

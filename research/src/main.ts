@@ -8,7 +8,8 @@ import { resultsDir } from './results.js';
 
 function check({ bench, beside, gpuSamples, parts, quick }: Options): void {
   if (beside.length > 0) throw new UsageError('--beside is for npm run bench -- invoke.');
-  if (quick === true && bench !== 'world') throw new UsageError('--quick is for world.');
+  if (quick === true && bench !== 'world' && bench !== 'verdicts')
+    throw new UsageError('--quick is for world and verdicts.');
   if (gpuSamples !== undefined && (bench !== 'predictor' || parts.length > 0)) {
     throw new UsageError('--gpu-samples is for predictor, without --parts.');
   }

@@ -13,6 +13,7 @@ import { proteanPlot, proteanPlots } from './protean-plots.js';
 import { proteanTable } from './protean-tables.js';
 import { smorePlot, smorePlots } from './smore-plots.js';
 import { smoreTable } from './smore-tables.js';
+import { verdictTable } from './verdict-tables.js';
 import { contentionTable, worldTable } from './world-tables.js';
 
 /** The replay's tables, as Markdown. */
@@ -58,6 +59,7 @@ export const researchWriter: FigureWriter = {
     ),
     world: textOf('world', { table: worldTable, plot: worldTable }, 'Not measured yet.'),
     contention: textOf('contention', { table: contentionTable, plot: contentionTable }),
+    verdicts: textOf('verdicts', { table: verdictTable, plot: verdictTable }, 'Not measured yet.'),
     replay: replayTables,
     baselines: (_, names) => replayTable(replayTables(), names.join(' '), 'faashare'),
     runs: runsTable,

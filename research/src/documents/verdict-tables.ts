@@ -1,0 +1,66 @@
+// The table of verdicts from the metrics of experiment `verdicts`.
+import { markdownTable } from '@gpuwhisk/bench/documents/markdown';
+import type { Metrics } from '@gpuwhisk/bench/documents/markdown';
+import { outcomeOf } from '../verdicts/verdict.js';
+
+const titles: Readonly<Record<string, string>> = {
+  late: 'late, of those with an SLO',
+  timeMs: 'mean time, ms',
+  restMs: 'mean time without an SLO, ms',
+  makespanMs: 'makespan, ms',
+  beyond: "trainings' seconds beyond their bound",
+  othersMs: "mean time of the others' requests, ms",
+};
+
+const isFraction = (metric: string): boolean => metric === 'late' || metric === 'beyond';
+
+/** A value of a metric as a cell. */
+function cell(metric: string, value: number | undefined): string {
+  if (value === undefined) return '';
+  return isFraction(metric) ? `${(100 * value).toFixed(1)} %` : value.toFixed(0);
+}
+
+const percent = (value: number | undefined): string => (value === undefined ? '' : `${(100 * value).toFixed(0)} %`);
+
+/** One row for each metric of each scenario at each load, in the order of the run; less is better in all. */
+export function verdictTable(metrics: Metrics): string {
+  if (metrics === undefined) return 'Not measured yet.';
+  const rows = new Map<string, string[]>();
+  for (const name of Object.keys(metrics)) {
+    const [, key] = /^([a-z0-9-]+\.\d+\.[A-Za-z]+)\.T1\.difference\./.exec(name) ?? [];
+    if (key !== undefined) rows.set(key, rowOf(metrics, key));
+  }
+  return markdownTable(
+    [
+      ...['scenario', 'load', 'metric', 'ours', 'in T1', 'in T2', 'best rival', 'in T1', 'in T2'],
+      ...['ours less the rival, T1', 'the same, T2', 'verdict', 'extrapolated'],
+    ],
+    [...rows.values()],
+  );
+}
+
+function rowOf(metrics: Readonly<Record<string, number>>, key: string): string[] {
+  const [scenario = '', load = '', metric = ''] = key.split('.');
+  const named = (variant: string, figure: string): [name: string, value: number | undefined] => {
+    const found = Object.keys(metrics).find((one) => one.startsWith(`${key}.${variant}.${figure}.`));
+    return found === undefined ? ['', undefined] : [found.slice(`${key}.${variant}.${figure}.`.length), metrics[found]];
+  };
+  const [ours] = named('T1', 'ours');
+  const [rival] = named('T1', 'difference');
+  const difference = (variant: string): string => {
+    const [mean, low, high] = ['difference', 'low', 'high'].map((figure) => cell(metric, named(variant, figure)[1]));
+    return `${mean} (${low} to ${high})`;
+  };
+  const variants = ['T1', 'T2', 'T1-disjoint', 'T2-disjoint'].flatMap((variant) => {
+    const [low, high] = [named(variant, 'low')[1], named(variant, 'high')[1]];
+    return low === undefined || high === undefined ? [] : [{ variant, low, high }];
+  });
+  const brackets = variants.length > 2 ? ', both brackets' : '';
+  const theirs = (variant: string): string => cell(metric, metrics[`${key}.${variant}.theirs.${rival}`]);
+  return [
+    ...[scenario, `${load} %`, titles[metric] ?? metric],
+    ...[`\`${ours}\``, cell(metric, named('T1', 'ours')[1]), cell(metric, named('T2', 'ours')[1])],
+    ...[`\`${rival}\``, theirs('T1'), theirs('T2'), difference('T1'), difference('T2')],
+    ...[`${outcomeOf(variants)}${brackets}`, percent(metrics[`${key}.extrapolated`])],
+  ];
+}
