@@ -3,7 +3,7 @@ import { seededRandom } from '@gpuwhisk/common/system/random';
 import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
 import { makePolicy, type PolicyChoice } from '@gpuwhisk/gpu/policies/make-policy';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
-import { replay, type GpuTruth, type ReplayJob, type SimulatedCluster } from '@gpuwhisk/gpu/simulate/replay';
+import { replay, type ReplayJob, type SimulatedCluster } from '@gpuwhisk/gpu/simulate/replay';
 import type { SimulatedPlace } from '@gpuwhisk/gpu/simulate/simulated-gpu';
 import type { SimulatedWorkload } from '@gpuwhisk/gpu/simulate/simulated-workload';
 import type { Bracket, Form } from '../world/truth.js';

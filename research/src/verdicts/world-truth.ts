@@ -16,7 +16,7 @@ export interface AnswerCounts {
   partial: number;
 }
 
-/** What a truth is made of. */
+/** Dependencies of a truth. */
 export interface WorldTruthParts {
   answers: (members: readonly Asked[], bracket?: Bracket) => Answer[];
   mode: Mode;
