@@ -25,7 +25,7 @@ import { encodeDocument, encodeNewDocument, revisionOf, withoutShared } from './
 import { othersFirst, systemClock } from '../system/clock.js';
 import { nextPiece, pieceBytes } from '../system/pieces.js';
 import { systemDisk } from '../system/disk.js';
-import { openSpaceAhead } from '../system/space-ahead.js';
+import { allocateStart, openSpaceAhead } from '../system/space-ahead.js';
 import type { SpaceAhead } from '../system/space-ahead.js';
 import { KeyQueue } from './key-queue.js';
 import type { LmdbAttachments } from './lmdb-attachments.js';
@@ -45,6 +45,9 @@ const expirySteps = { least: 100, most: 1000, growsBelowMs: 20, shrinksAboveMs: 
 
 /** Larger attachments are read in the thread. */
 const mostReadAtOnce = 1024 * 1024;
+
+/** The library's file of readers takes 8272 bytes for its 126 readers. */
+const lockFileBytes = 16_384;
 
 const ownerKey = Buffer.from('owner');
 
@@ -71,6 +74,8 @@ export async function openLmdbStore(
   try {
     await systemDisk.makeFolder(folder);
     await checkLmdbFile(systemDisk, folder);
+    // The library maps it with a hole, whose first use would end the process once data.mdb has the rest of the disk.
+    if (!(await allocateStart(`${folder}/lock.mdb`, lockFileBytes))) throw new StoreFullError();
     space = await openSpaceAhead(`${folder}/data.mdb`, onWarning);
     const room = await StoreRoom.open(space);
     root = openRoot(folder);

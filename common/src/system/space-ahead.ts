@@ -28,11 +28,29 @@ const MiB = 1024 * 1024;
  * free space of the disk counts then. Rejects if the file cannot be opened for writing.
  */
 export async function openSpaceAhead(path: string, onWarning: (line: string) => void): Promise<SpaceAhead> {
-  const addon = existsSync(addonPath) ? (createRequire(import.meta.url)(addonPath) as AllocateAddon) : undefined;
+  const addon = allocateAddon();
   const unable = (reason: string): void =>
     onWarning(`space for ${path} cannot be allocated ahead (${reason}): the disk's free space is looked at instead`);
   if (!addon) unable('the addon native/allocate is not built');
   return new FileSpace(path, await open(path, fsConstants.O_RDWR | fsConstants.O_CREAT, 0o664), addon, unable);
+}
+
+function allocateAddon(): AllocateAddon | undefined {
+  return existsSync(addonPath) ? (createRequire(import.meta.url)(addonPath) as AllocateAddon) : undefined;
+}
+
+/**
+ * Allocates the first `bytes` bytes of the file at `path`, made empty if it is absent, where its file system can. Resolves with
+ * whether the disk has them. Rejects if the file cannot be opened for writing.
+ */
+export async function allocateStart(path: string, bytes: number): Promise<boolean> {
+  const handle = await open(path, fsConstants.O_RDWR | fsConstants.O_CREAT, 0o664);
+  try {
+    const error = (await allocateAddon()?.allocate(handle.fd, bytes)) ?? 0;
+    return !isFull(error);
+  } finally {
+    await handle.close();
+  }
 }
 
 class FileSpace implements SpaceAhead {
