@@ -111,6 +111,19 @@ function fill(folder: string): () => void {
     );
 
     (canMountExt4 ? test : test.skip)(
+      'of the store, in a new folder, whose disk has less than the store allocates ahead: it serves',
+      async () => {
+        const folder = join(dataDir, 'store');
+        expect(mountSmallExt4(folder, join(dataDir, 'image'), 48)).toBe(true);
+        mounted.push(folder);
+        await start();
+        await platform.api.putAction('echo', code);
+        expect((await platform.api.request('POST', '_/actions/echo', { n: 1 })).status).toBe(202);
+      },
+      testMs,
+    );
+
+    (canMountExt4 ? test : test.skip)(
       'of the store, where no space can be allocated ahead: the start says so, and free space of the disk counts',
       async () => {
         const folder = join(dataDir, 'store');
