@@ -79,6 +79,7 @@ export const sections = [
         'benchmarks',
         'research',
         'world',
+        'verdicts',
         'faashare-measurements',
         'smore-measurements',
         'dilu-measurements',
