@@ -22,9 +22,37 @@ function cell(metric: string, value: number | undefined): string {
 
 const percent = (value: number | undefined): string => (value === undefined ? '' : `${(100 * value).toFixed(0)} %`);
 
-/** One row for each metric of each scenario at each load, in the order of the run; less is better in all. */
-export function verdictTable(metrics: Metrics): string {
+/**
+ * `table`: one row for each metric of each scenario at each load, in the order of the run; less is better in all. `loads`: the greatest
+ * load at which each policy of a scenario keeps its SLOs.
+ */
+export function verdictTable(metrics: Metrics, kind: string): string {
   if (metrics === undefined) return 'Not measured yet.';
+  return kind === 'loads' ? greatestLoads(metrics) : verdictRows(metrics);
+}
+
+function greatestLoads(metrics: Readonly<Record<string, number>>): string {
+  const rows = Object.keys(metrics).flatMap((name) => {
+    const [, scenario, policy] = /^([a-z0-9-]+)\.greatestLoad\.T1\.(.+)$/.exec(name) ?? [];
+    if (scenario === undefined || policy === undefined) return [];
+    const [one, other] = ['T1', 'T2'].map((form) => metrics[`${scenario}.greatestLoad.${form}.${policy}`]);
+    return [
+      { cells: [scenario, `\`${policy}\``, percent(one), percent(other)], sum: (one ?? 0) + (other ?? 0), scenario },
+    ];
+  });
+  if (rows.length === 0) return 'The greatest load was not looked for.';
+  // The greatest first within a scenario.
+  const scenarios = [...new Set(rows.map(({ scenario }) => scenario))];
+  const sorted = scenarios.flatMap((scenario) =>
+    rows.filter((row) => row.scenario === scenario).sort((a, b) => b.sum - a.sum),
+  );
+  return markdownTable(
+    ['scenario', 'policy', 'greatest load in T1', 'in T2'],
+    sorted.map(({ cells }) => cells),
+  );
+}
+
+function verdictRows(metrics: Readonly<Record<string, number>>): string {
   const rows = new Map<string, string[]>();
   for (const name of Object.keys(metrics)) {
     const [, key] = /^([a-z0-9-]+\.\d+\.[A-Za-z]+)\.T1\.difference\./.exec(name) ?? [];

@@ -2,6 +2,7 @@ import type { Bench, BenchContext, Measurement } from '@gpuwhisk/bench/bench';
 import { benchDataDir, readTable } from '@gpuwhisk/bench/data/csv';
 import { meanOf, median } from '@gpuwhisk/bench/statistics';
 import { readDurations, type Durations } from '../verdicts/functions.js';
+import { greatestLoad } from '../verdicts/greatest-load.js';
 import { drawRun, firstVerdictSeed, runOnce } from '../verdicts/run.js';
 import type { MetricName } from '../verdicts/metrics.js';
 import { readScenarios, type Scenario } from '../verdicts/scenario.js';
@@ -154,6 +155,22 @@ function judge(
   });
 }
 
+/** Seeds by which the greatest load is found. */
+const loadSeeds = 3;
+
+/** The greatest load at which each policy keeps its SLOs on average over seeds, in both truths. */
+function greatestLoads(scenario: Scenario, world: MeasuredWorld, durations: Durations): Measurement[] {
+  return forms.flatMap((form) => {
+    const draws = Array.from({ length: loadSeeds }, (_, at) =>
+      drawRun(scenario, world, durations, { form, bracket: 'whole', seed: firstVerdictSeed + at }),
+    );
+    return [scenario.ours, ...scenario.rivals].map((contender) => ({
+      name: `${scenario.name}.greatestLoad.${form}.${contender.name}`,
+      value: greatestLoad((load) => meanOf(draws.map((drawn) => runOnce(drawn, contender, load).metrics.late))),
+    }));
+  });
+}
+
 const { scenarios, hash } = await readScenarios();
 
 /** Verdicts on the scenarios that research/scenarios.json names. */
@@ -189,9 +206,13 @@ export const verdicts: Bench = {
         say(`  ${named.name} at ${Math.round(100 * load)} %, world ${world.name}`);
         measurements.push(...judge(scenario, world, durations, load, seedsOf(scenario.loads, load, count)));
       }
+      if (!scenario.greatestLoad) continue;
+      say(`  ${named.name}, greatest load, world ${world.name}`);
+      measurements.push(...greatestLoads(scenario, world, durations));
     }
     for (const [name, { rows }] of worlds) measurements.push({ name: `rows.${name}`, value: rows });
-    say(verdictTable(Object.fromEntries(measurements.map(({ name, value }) => [name, value]))));
+    const figures = Object.fromEntries(measurements.map(({ name, value }) => [name, value]));
+    say(`\n${verdictTable(figures, 'table')}\n\n${verdictTable(figures, 'loads')}`);
     return measurements;
   },
 };
@@ -200,5 +221,5 @@ export const verdicts: Bench = {
 function shortened(scenario: Scenario): Scenario {
   const { loads, requests } = scenario;
   const load = loads.find((one) => one === quick.load) ?? (loads[0] as number);
-  return { ...scenario, loads: [load], requests: Math.min(quick.requests, requests) };
+  return { ...scenario, loads: [load], requests: Math.min(quick.requests, requests), greatestLoad: false };
 }

@@ -60,6 +60,8 @@ const scenarioSchema = z.strictObject({
   arrivals: z.enum(['poisson', 'bursty', 'flood', 'closed']),
   /** Arrival rates over the capacity of `mps-equal`; one for `closed`, where it has no effect. */
   loads: z.array(z.number().positive()).min(1),
+  /** Whether the greatest load at which each policy keeps 95 % of its SLOs is looked for. */
+  greatestLoad: z.boolean().default(false),
 });
 
 /** A policy of a scenario. */

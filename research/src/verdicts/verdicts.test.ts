@@ -15,6 +15,7 @@ import type { Measured } from '../world/sources.js';
 import { planted, plantedContention, plantedFiles, plantedSlices, writeFiles } from '../world/testing/planted.js';
 import type { Planted } from '../world/testing/planted.js';
 import { drawFunctions, readDurations, type Durations } from './functions.js';
+import { greatestLoad } from './greatest-load.js';
 import { drawRequests, floodedBy } from './requests.js';
 import { drawRun, firstVerdictSeed, runOnce } from './run.js';
 import { readScenarios, type Scenario } from './scenario.js';
@@ -61,7 +62,15 @@ const scenario: Scenario = {
   ours: { name: 'faashare', policy: 'faashare' },
   rivals: [{ name: 'fcfs', policy: 'fcfs' }],
   ...{ gpus: 2, profiles: [], wholeGpus: 0, functions: 2, strictPart: 0.5, namespaces: 2, sloFactor: [2, 8] },
-  ...{ lengthMs: [50, 5000], trainings: 0, bound: 0.1, requests: 60, arrivals: 'poisson', loads: [0.9] },
+  ...{
+    lengthMs: [50, 5000],
+    trainings: 0,
+    bound: 0.1,
+    requests: 60,
+    arrivals: 'poisson',
+    loads: [0.9],
+    greatestLoad: false,
+  },
 };
 
 describe('the truth of a run', () => {
@@ -228,10 +237,30 @@ describe('a verdict', () => {
       [`lab.90.late.${form}.low.fcfs`, -0.15],
       [`lab.90.late.${form}.high.fcfs`, -0.05],
     ]);
-    const table = verdictTable(Object.fromEntries([...figures, ['lab.90.late.extrapolated', 0.25]]));
+    const table = verdictTable(Object.fromEntries([...figures, ['lab.90.late.extrapolated', 0.25]]), 'table');
     expect(table).toContain(
       '| lab | 90 % | late, of those with an SLO | `auto` | 10.0 % | 10.0 % | `fcfs` | 20.0 % | 20.0 % | -10.0 % (-15.0 % to -5.0 %) | -10.0 % (-15.0 % to -5.0 %) | better | 25 % |',
     );
+  });
+});
+
+describe('the greatest load', () => {
+  test.each([
+    ['none', () => 0.06, 0],
+    ['all', () => 0.05, 2],
+    ['up to 1', (load: number) => (load > 1 ? 1 : 0), 1],
+  ])('at which SLOs are kept is found: %s', (_, lateAt, expected) => {
+    const found = greatestLoad(lateAt);
+    expect(found).toBeLessThanOrEqual(expected);
+    expect(found).toBeGreaterThan(expected - 0.06);
+  });
+
+  test('stands in its table, the greatest first', () => {
+    const load = (policy: string, value: number): [string, number][] =>
+      ['T1', 'T2'].map((form) => [`lab.greatestLoad.${form}.${policy}`, value]);
+    const table = verdictTable(Object.fromEntries([...load('auto', 0.5), ...load('fcfs', 0.75)]), 'loads');
+    expect(table.indexOf('| lab | `fcfs` | 75 % | 75 % |')).toBeGreaterThan(0);
+    expect(table.indexOf('| lab | `auto` | 50 % | 50 % |')).toBeGreaterThan(table.indexOf('fcfs'));
   });
 });
 
@@ -248,6 +277,7 @@ test('a quick run of a scenario prints its table, and its figures have the hash 
     expect(lines.join('\n')).toContain('licensed subset');
     const row = /\| faashare-given-truth \| 90 % \| late.*\| `faashare` \|.*\| (better|worse|undecided) \|/;
     expect(lines.at(-1)).toMatch(row);
+    expect(lines.at(-1)).toContain('The greatest load was not looked for.');
   } finally {
     if (before === undefined) delete process.env.BENCH_DATA;
     else process.env.BENCH_DATA = before;

@@ -41,6 +41,11 @@ const sources = {
   'kace-timeslice': { source: 'kace', gpu: 'v100', mode: 'timeslice', seenAs: 'timeslice', hasQuotas: false, ...v100 },
   /** Pairs of training jobs on a V100 (Gavel, which does not say how they share it). */
   'gavel-v100': { source: 'gavel', gpu: 'v100', mode: 'unstated', seenAs: 'timeslice', hasQuotas: false, ...v100 },
+  /** Pairs of training jobs on an RTX 3090 (Lucid, which does not say how they share it). */
+  'lucid-rtx3090': {
+    ...{ source: 'lucid', gpu: 'rtx3090', mode: 'unstated', seenAs: 'timeslice', hasQuotas: false },
+    ...{ gpuType: 'rtx3090', memoryMiB: 24_576, assumedMiB: 4096 },
+  },
   /**
    * Inference on slices of an A100, and on a whole one as the slice of all seven (ParvaGPU). Sets of one model were measured: mixtures
    * are extrapolated.
