@@ -42,7 +42,7 @@ function fuzzerPackages() {
 
 const hasFuzzer = () => {
   const { stdout } = spawnSync('clang++', ['-print-runtime-dir'], { encoding: 'utf8' });
-  return stdout !== null && existsSync(stdout.trim());
+  return typeof stdout === 'string' && existsSync(stdout.trim());
 };
 
 /** Packages for the test of a deployment, which takes minutes. */
