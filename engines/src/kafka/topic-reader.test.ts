@@ -32,7 +32,13 @@ function endlessTopic() {
   return { told, link };
 }
 
-const settled = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 50));
+/** Resolves once no more is fetched. */
+async function settled(told: { fetches: number }): Promise<void> {
+  for (let seen = -1; seen !== told.fetches;) {
+    seen = told.fetches;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
 
 test('a slow consumer has no more fetched for it than a bound; what it takes makes room', async () => {
   const { told, link } = endlessTopic();
@@ -44,18 +50,16 @@ test('a slow consumer has no more fetched for it than a bound; what it takes mak
     ...{ topic: 't', link, progress, clock: systemClock, random: systemRandom },
     ...{ onFetched: nothing, onMalformed: nothing, onLost: nothing, onTrouble: nothing },
   });
-  await settled();
+  await settled(told);
   const before = told.fetches;
   expect(got).toHaveLength(10);
   expect(progress.waitingBytes).toBeLessThan(256 * 1024 + batch * 1100);
-  await settled();
-  expect(told.fetches).toBe(before);
 
   for (let turn = 0; turn < 30; turn++) {
     for (const delivery of got.splice(0)) delivery.done();
     await Promise.resolve();
   }
-  await settled();
+  await settled(told);
   expect(told.fetches).toBeGreaterThan(before);
   expect(progress.waitingBytes).toBeLessThan(256 * 1024 + batch * 1100);
   reader.close();
