@@ -3,7 +3,8 @@
 //
 //   node scripts/sanitized-tests.mjs [PATTERN]...
 //
-// Requires a C++ compiler with its sanitizers, and root. Exits with 1 if a test fails or a sanitizer reports anything.
+// Requires a C++ compiler with its sanitizers, and root. Exits with 1 if a test fails, and with 3 if a sanitizer reports
+// anything or the build fails.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,6 +20,7 @@ const suites = [
 ];
 const built = join(root, 'native', 'build');
 const sanitized = join(root, 'build', 'native-sanitized');
+export const statusOf = { passed: 0, failed: 1, report: 3 };
 const buildLimitMs = 900_000;
 const limitMs = 600_000;
 
@@ -30,13 +32,13 @@ export function reasonAgainstSanitizers() {
   return mount.status === 0 ? undefined : 'no mount namespace of its own';
 }
 
-/** Builds, and runs the suites that match; returns whether all passed. */
+/** Builds, and runs the suites that match; returns the exit status. */
 export function runSanitized(patterns = suites) {
   const build = spawnSync(process.execPath, [join(root, 'native', 'build.mjs'), '--sanitized'], {
     stdio: 'inherit',
     timeout: buildLimitMs,
   });
-  if (build.status !== 0) return false;
+  if (build.status !== 0) return statusOf.report;
   const scratch = mkdtempSync(join(tmpdir(), 'gpuwhisk-sanitized-'));
   const runtime = spawnSync('gcc', ['-print-file-name=libasan.so'], { encoding: 'utf8' }).stdout.trim();
   const jest = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
@@ -63,7 +65,8 @@ export function runSanitized(patterns = suites) {
   const reports = readdirSync(scratch);
   for (const name of reports) console.error(readFileSync(join(scratch, name), 'utf8'));
   rmSync(scratch, { recursive: true, force: true });
-  return run.status === 0 && reports.length === 0 && existsSync(join(sanitized, 'proxy'));
+  if (reports.length > 0 || !existsSync(join(sanitized, 'proxy'))) return statusOf.report;
+  return run.status === 0 ? statusOf.passed : statusOf.failed;
 }
 
 if (process.argv[1] === import.meta.filename) {
@@ -72,5 +75,5 @@ if (process.argv[1] === import.meta.filename) {
     console.error(`Cannot run with sanitizers: ${reason}.`);
     process.exit(2);
   }
-  process.exit(runSanitized(process.argv.length > 2 ? process.argv.slice(2) : undefined) ? 0 : 1);
+  process.exit(runSanitized(process.argv.length > 2 ? process.argv.slice(2) : undefined));
 }

@@ -8,7 +8,7 @@ import { join, relative } from 'node:path';
 import { ensureBuilt } from './build.mjs';
 import { researchState, root } from './fresh.mjs';
 import { endedParts, processorS, tableOf, timed } from './parts.mjs';
-import { reasonAgainstSanitizers } from './sanitized-tests.mjs';
+import { reasonAgainstSanitizers, statusOf } from './sanitized-tests.mjs';
 import { installFromRegistries, installSystemPackages } from './test-system.mjs';
 
 /** If more files than this fail, the cause is not a busy machine. */
@@ -68,32 +68,34 @@ const beganMs = performance.now();
 // The papers' experiments are no part of what a newcomer runs.
 await ensureBuilt({ site: all, types: true, research: all || patterns.length > 0 });
 let linted = true;
-let sanitized = true;
+let sanitized = statusOf.passed;
 if (all) {
   const isWhole = patterns.length === 0;
   // Lint runs beside installations, which wait for disk and network, and beside the first suites, which have priority.
   if (isWhole) linted = timed('lint', () => endsWell('nice', process.execPath, join(root, 'scripts', 'lint.mjs')));
   await timed('system packages', installSystemPackages);
   const installed = timed('packages of registries', installFromRegistries);
-  if (isWhole) sanitized = await timed('suites with sanitizers', holdsWithSanitizers);
+  if (isWhole) sanitized = await timed('suites with sanitizers', withSanitizers);
   await installed;
 }
 
-/** Resolves with whether the command ends with 0. */
-function endsWell(program, ...args) {
+/** Resolves with the exit status of the command; null if it did not start or was killed. */
+function ends(program, ...args) {
   const child = spawn(program, args, { cwd: root, stdio: 'inherit' });
   return new Promise((resolve) => {
-    child.once('error', ({ message }) => resolve(console.error(message) ?? false));
-    child.once('exit', (status) => resolve(status === 0));
+    child.once('error', ({ message }) => resolve(console.error(message) ?? null));
+    child.once('exit', resolve);
   });
 }
 
-/** Whether native suites pass on a build with sanitizers, too. */
-async function holdsWithSanitizers() {
+const endsWell = async (...command) => (await ends(...command)) === 0;
+
+/** Runs native suites on a build with sanitizers, too; resolves with the exit status. */
+async function withSanitizers() {
   const reason = reasonAgainstSanitizers();
-  if (reason === undefined) return endsWell(process.execPath, join(root, 'scripts', 'sanitized-tests.mjs'));
+  if (reason === undefined) return ends(process.execPath, join(root, 'scripts', 'sanitized-tests.mjs'));
   console.log(`Not run with sanitizers: ${reason}.`);
-  return true;
+  return statusOf.passed;
 }
 
 /**
@@ -178,8 +180,9 @@ const first = await timed('suites', () =>
 let { files, passed } = first;
 linted = await linted;
 if (!linted) console.error('Lint has failed.');
-if (!sanitized) console.error('The native suites fail on the build with sanitizers.');
-// Other work on the machine can starve a test of real processes; run alone, the test must pass.
+// Other work on the machine can starve a test of real processes; run alone, the test must pass. What a sanitizer reports stands.
+if (sanitized === statusOf.failed) sanitized = await timed('suites with sanitizers, once more', withSanitizers);
+if (sanitized !== statusOf.passed) console.error('The native suites fail on the build with sanitizers.');
 const failed = files.filter((file) => file.failed).map(({ path }) => path);
 if (failed.length > 0 && failed.length <= mostRepeated && patterns.length === 0) {
   console.log(`Failed, and run once more with nothing beside: ${failed.join(', ')}`);
@@ -205,6 +208,6 @@ const times = [...(before.times ?? []), ...files];
 for (const line of [...partLines(runs), '', ...slowestLines(times), '']) console.log(line);
 console.log(`Took ${minutes(tookS)}, with the build.`);
 console.log(`${passes} passed, ${count(files, 'failed')} failed, ${skipped.length} skipped`);
-const good = passed && linted && sanitized && passes > 0 && unexpected.length === 0;
+const good = passed && linted && sanitized === statusOf.passed && passes > 0 && unexpected.length === 0;
 if (good && patterns.length === 0 && !all) rememberPassed(files, own);
 process.exit(good ? 0 : 1);
