@@ -45,7 +45,7 @@ std::vector<Mapping> parse_maps(std::string_view text) {
   while (!text.empty()) {
     size_t length = text.find('\n');
     std::string_view line = text.substr(0, length);
-    if (line.size() > 40) mappings.push_back(parse_line(line));
+    if (!line.empty()) mappings.push_back(parse_line(line));
     if (length == std::string_view::npos) break;
     text.remove_prefix(length + 1);
   }
