@@ -20,6 +20,16 @@ afterAll(() => rmSync(cacheDir, { recursive: true, force: true }));
 /** The machine's Python; undefined without Python, or without the addon. */
 export const python: Python | undefined = injector && (await findPython(join(cacheDir, 'python.json')));
 
+/**
+ * The system's own Python, if its program lies at a fixed address (ELF's type ET_EXEC), as Debian's does: lines of the kernel's list of
+ * its mappings are the shortest there are.
+ */
+export async function fixedPython(): Promise<Python | undefined> {
+  const found = injector && (await findPython(join(cacheDir, 'system.json'), { ...process.env, PATH: '/usr/bin' }));
+  const isFixed = found !== undefined && readFileSync(found.executable).readUInt16LE(16) === 2;
+  return isFixed ? found : undefined;
+}
+
 /** The proxy with a Python pre-warmer; an unload empties the folder `scratch`, too. */
 export function proxyLaunch(scratch: string): RuntimeLaunch {
   const launch = pythonPairLaunch(runtimesDir, cacheDir, python!);
@@ -51,13 +61,14 @@ export class PythonPrewarmer {
     imports: string[] = [],
     packages: string[] = [],
     environment: string[] = [],
+    program = python,
   ): Promise<PythonPrewarmer> {
-    if (!injector || !python) throw new Error('There is no Python here, or the addon was not built.');
+    if (!injector || !program) throw new Error('There is no Python here, or the addon was not built.');
     const folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-python-'));
     const printedFile = `${folder}.printed`;
     const output = openSync(printedFile, 'a');
     try {
-      const options = pythonPrewarmer(runtimesDir, python, { folder, imports, packages, write: ['/dev/shm'] });
+      const options = pythonPrewarmer(runtimesDir, program, { folder, imports, packages, write: ['/dev/shm'] });
       const launched = await injector.launch({
         ...options,
         environment: [...(options.environment ?? []), ...environment],
