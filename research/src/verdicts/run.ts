@@ -6,6 +6,7 @@ import type { Policy } from '@gpuwhisk/gpu/policies/policy';
 import { replay, type ReplayJob, type SimulatedCluster } from '@gpuwhisk/gpu/simulate/replay';
 import type { SimulatedPlace } from '@gpuwhisk/gpu/simulate/simulated-gpu';
 import type { SimulatedWorkload } from '@gpuwhisk/gpu/simulate/simulated-workload';
+import { coldStartMs, injectionMs } from '../replay/starts.js';
 import type { Bracket, Form } from '../world/truth.js';
 import { drawFunctions, observed, type Durations, type RunFunction } from './functions.js';
 import { learnEarlier, ownKnowledge, taggedFeatures, trueKnowledge, type Earlier } from './knowledge.js';
@@ -19,10 +20,9 @@ import '../baselines/register.js';
 /** Seeds of verdicts begin here; below are those by which anything may be tuned. */
 export const firstVerdictSeed = 1_000_000;
 
-/**
- * Pre-warmed processes of every policy alike. Times as the platform takes them, the memory as that of a context (docs/gpu.md).
- */
-const pool = { size: 2, injectMs: 12, coldMs: 1800, refillMs: 1800 } as const;
+/** Pre-warmed processes of every policy alike: a pool makes one as a cold start does. */
+const pool = { size: 2, injectMs: injectionMs, coldMs: coldStartMs, refillMs: coldStartMs } as const;
+/** Memory of each, MiB: a context of the simulated V100. */
 const pooledMiB = 310;
 /** A start in an instance that is there. */
 const warmMs = 1;
