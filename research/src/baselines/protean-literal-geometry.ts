@@ -1,12 +1,17 @@
 // PROTEAN's algorithm 2 as printed.
 import { candidateSetsOf } from '@gpuwhisk/gpu/algorithms/protean/candidate-sets';
 import { ExpectedLoad } from '@gpuwhisk/gpu/algorithms/protean/expected-load';
-import { proteanGeometryDefaults } from '@gpuwhisk/gpu/algorithms/protean/geometry';
+import {
+  isBeingCut,
+  keyOf,
+  profilesOf,
+  proteanGeometryDefaults,
+  wholeMiB,
+} from '@gpuwhisk/gpu/algorithms/protean/geometry';
 import type { SliceModel } from '@gpuwhisk/gpu/algorithms/protean/slice-model';
 import { proteanTarget } from '@gpuwhisk/gpu/algorithms/protean/target';
 import { usableMiB } from '@gpuwhisk/gpu/ledger/places';
 import type { CutAction, CutView, Geometry, GeometryTarget } from '@gpuwhisk/gpu/stages/geometry/geometry';
-import type { DeviceState } from '@gpuwhisk/gpu/view/view';
 
 /** Settings of `protean-literal`: as those of `protean`. */
 export const literalGeometryDefaults = proteanGeometryDefaults;
@@ -103,21 +108,4 @@ function literalProfiles(
     if (low === undefined || high === undefined || bestEffort < low || bestEffort > high) return undefined;
   }
   return [sets.large, ...chosen.toReversed()].map(({ name }) => name);
-}
-
-function isBeingCut({ cut }: DeviceState): boolean {
-  return cut !== undefined && cut.refused === undefined;
-}
-
-/** The profiles of a device's slices; none: it is whole. */
-function profilesOf({ places }: DeviceState): string[] {
-  return places.flatMap(({ profile }) => profile ?? []);
-}
-
-function keyOf(profiles: readonly string[]): string {
-  return [...profiles].sort().join();
-}
-
-function wholeMiB(type: string): number {
-  return candidateSetsOf(type)?.whole.memoryMiB ?? 0;
 }

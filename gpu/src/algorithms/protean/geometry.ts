@@ -185,19 +185,22 @@ function leftFor(device: DeviceState, target: GeometryTarget | undefined): strin
   return places.every(({ profile }) => profile === undefined) ? leftWhole : undefined;
 }
 
-function isBeingCut({ cut }: DeviceState): boolean {
+/** Whether a cut of a device goes on. */
+export function isBeingCut({ cut }: DeviceState): boolean {
   return cut !== undefined && cut.refused === undefined;
 }
 
 /** The profiles of a device's slices; none: it is whole. */
-function profilesOf({ places }: DeviceState): string[] {
+export function profilesOf({ places }: DeviceState): string[] {
   return places.flatMap(({ profile }) => profile ?? []);
 }
 
-function keyOf(profiles: readonly string[]): string {
+/** A geometry by name, whatever the order of its profiles. */
+export function keyOf(profiles: readonly string[]): string {
   return [...profiles].sort().join();
 }
 
-function wholeMiB(type: string): number {
+/** Memory of a whole device of a type, MiB; 0 where none of its slices are known. */
+export function wholeMiB(type: string): number {
   return candidateSetsOf(type)?.whole.memoryMiB ?? 0;
 }
