@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { connect, createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from '@jest/globals';
+import { until } from '../testing/until.js';
 import { systemNetwork } from './network.js';
 import type { HttpHandler, HttpServer } from './network.js';
 
@@ -14,10 +15,6 @@ const echo: HttpHandler = (request, response) => {
     response.end(Buffer.concat(chunks));
   });
 };
-
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5));
-}
 
 async function serving<T>(handler: HttpHandler, use: (server: HttpServer, url: string) => Promise<T>): Promise<T> {
   const server = await systemNetwork.listen(handler, { host, port: 0 });
