@@ -1,7 +1,7 @@
 // Draws of a truth: its unknown residuals and the spread of repeated measurements.
-import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
-import type { Random } from '@gpuwhisk/common/system/random';
+import { seededRandom } from '@gpuwhisk/common/system/random';
 import { hashOf } from '@gpuwhisk/gpu/numeric/hash';
+import { normal } from '@gpuwhisk/gpu/simulate/replay';
 import type { Errors } from './left-out.js';
 import { memberKey, setKey } from './sets.js';
 import type { Answer, Asked, Bracket, Form, Truth } from './truth.js';
@@ -59,10 +59,4 @@ export function drawnAnswers(
       return { ...answer, slowdown: answer.slowdown * Math.exp(deviation * normal(random)) };
     });
   };
-}
-
-/** A standard normal number (Box and Muller). */
-function normal(random: Random): number {
-  const radius = Math.sqrt(-2 * Math.log(1 - randomFraction(random)));
-  return radius * Math.cos(2 * Math.PI * randomFraction(random));
 }
