@@ -7,8 +7,7 @@ import { meanOf, pairedInterval, type Interval } from '@gpuwhisk/bench/statistic
 export type Values = ReadonlyMap<string, readonly number[]>;
 
 /** `better` and `worse`: the sign of the difference holds in 95 % of the resamples in every variant of the truth. */
-export const outcomes = ['worse', 'undecided', 'better'] as const;
-export type Outcome = (typeof outcomes)[number];
+export type Outcome = 'worse' | 'undecided' | 'better';
 
 /** Ours beside the best rival. */
 export interface Verdict {
@@ -26,7 +25,7 @@ export interface Verdict {
 export function verdictOf(ours: string, rivals: readonly string[], variants: ReadonlyMap<string, Values>): Verdict {
   const valuesOf = (values: Values, name: string): readonly number[] => {
     const found = values.get(name);
-    if (found === undefined || found.length === 0) throw new RangeError(`'${name}' has no values`);
+    if (found === undefined || found.length === 0) throw new RangeError(`a truth lacks the values of '${name}'`);
     return found;
   };
   const scoreOf = (name: string): number =>

@@ -226,7 +226,7 @@ describe('a verdict', () => {
 
   test('without rivals, or of a contender without values, is refused', () => {
     expect(() => verdictOf('ours', [], variants(seeds, seeds))).toThrow('a verdict needs a rival');
-    expect(() => verdictOf('ours', ['nobody'], variants(seeds, seeds))).toThrow("'nobody' has no values");
+    expect(() => verdictOf('ours', ['absent'], variants(seeds, seeds))).toThrow("lacks the values of 'absent'");
   });
 
   test('stands in the table with both truths', () => {
