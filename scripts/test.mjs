@@ -88,7 +88,9 @@ function ends(program, ...args) {
   });
 }
 
-const endsWell = async (...command) => (await ends(...command)) === 0;
+async function endsWell(...command) {
+  return (await ends(...command)) === 0;
+}
 
 /** Runs native suites on a build with sanitizers, too; resolves with the exit status. */
 async function withSanitizers() {
