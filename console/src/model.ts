@@ -32,7 +32,7 @@ export interface GpuFunction {
   heldMiB?: number;
   running: number;
   /** The function that runs beside it while nothing is measured of the two. */
-  unmeasuredBeside?: string;
+  sets?: { text: string }[];
 }
 
 /** What was on a GPU in the last ten minutes. Times are epoch ms and ms. */

@@ -75,9 +75,7 @@ function Instances({ device: { functions, slices } }: { device: GpuDevice }) {
           percent(one.smLimit),
           memory(one.memoryMiB),
           one.heldMiB === undefined ? '' : memory(one.heldMiB),
-          one.unmeasuredBeside === undefined
-            ? one.running
-            : `${one.running}, beside ${one.unmeasuredBeside}: nothing measured yet`,
+          [one.running, ...(one.sets ?? []).map(({ text }) => text)].join(', '),
         ],
       }))}
     />

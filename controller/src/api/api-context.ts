@@ -112,7 +112,7 @@ export interface ControllerDependencies {
     | 'isQueued'
     | 'cancel'
     | 'geometry'
-    | 'unmeasuredPairs'
+    | 'triedSets'
   >;
   /** Performance data of functions on GPUs. */
   performanceData: Pick<PerformanceData, 'shareCounts' | 'forgetFunction' | 'forgetQuota' | 'forgetModel'> & {

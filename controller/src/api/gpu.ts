@@ -10,7 +10,9 @@ import {
 import type { Device, CordonRequest, NodeStatus, Workload, DeviceStatus, Resident } from '@gpuwhisk/common/gpu';
 import { standingOf } from '@gpuwhisk/gpu/view/workload-standing';
 import type { TrainingStatus } from '@gpuwhisk/common/training';
-import type { UnmeasuredPairs } from '../gpu/scheduler/unmeasured-pairs.js';
+import { gpuTypeOf } from '@gpuwhisk/gpu/ledger/places';
+import { textOfSet } from '../gpu/scheduler/tried-sets.js';
+import type { SetBeside, TriedSets } from '../gpu/scheduler/tried-sets.js';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { workloadTokenVariable } from '@gpuwhisk/common/workload-guard';
@@ -158,8 +160,8 @@ export function gpuRoutes(context: Context): Route[] {
       responses: { 200: { description: 'Devices', schema: { arrayOf: 'GpuDevice' } }, ...errorResponses(401, 500) },
       handle: async (call: ViewerCall) => {
         const [workloads, trainings] = await Promise.all([seenWorkloads(call), context.trainingJobs.statuses()]);
-        const pairs = context.gpuScheduler.unmeasuredPairs();
-        return jsonAnswer(devicesView(gpuTable.nodes(), { workloads, trainings, pairs }, viewerOf(call)));
+        const sets = context.gpuScheduler.triedSets();
+        return jsonAnswer(devicesView(gpuTable.nodes(), { workloads, trainings, sets }, viewerOf(call)));
       },
     },
     {
@@ -287,10 +289,10 @@ function workloadView(
   };
 }
 
-/** What is shown of the devices besides their rows: workloads, runs of training jobs by job, and pairs by container. */
+/** What is shown of the devices besides their rows: workloads, runs of training jobs by job, and sets of functions that were tried. */
 interface Tenants {
   workloads: readonly JsonObject[];
-  pairs: UnmeasuredPairs;
+  sets: TriedSets;
   trainings: ReadonlyMap<string, TrainingStatus>;
 }
 
@@ -315,7 +317,10 @@ function deviceView(node: NodeStatus, device: Device, beside: Tenants, viewer: V
     health: viewer.isOperator ? { state, reasons } : { state },
     ...(launches !== undefined && { tokenState: launches.state }),
     ...(viewer.isOperator && status?.cut !== undefined && { cut: { ...status.cut } }),
-    functions: residents.map((one) => functionView(one, beside, viewer)),
+    functions: residents.map((one) => ({
+      ...functionView(one, beside, viewer),
+      ...setsView(one, device, residents, beside.sets, viewer),
+    })),
     workloads: beside.workloads.filter((one) => one.device === device.uuid),
   };
 }
@@ -332,7 +337,7 @@ function figuresOf(status: DeviceStatus): JsonObject {
   return known;
 }
 
-function functionView(resident: Resident, { trainings, pairs }: Tenants, viewer: Viewer): JsonObject {
+function functionView(resident: Resident, { trainings }: Tenants, viewer: Viewer): JsonObject {
   const { action, namespace, container, slice, share, memoryMiB, heldMiB, activations, launches } = resident;
   // A pre-warmed container has no namespace yet.
   const named = viewer.isOperator || namespace === undefined || namespace === viewer.namespace;
@@ -351,12 +356,39 @@ function functionView(resident: Resident, { trainings, pairs }: Tenants, viewer:
   if (named && launches !== undefined) view.launches = { ...launches };
   view.running = activations.length;
   if (training !== undefined) view.training = training;
-  const other = named ? pairs.get(container) : undefined;
-  if (other !== undefined) {
-    const isNamed = viewer.isOperator || other.namespace === viewer.namespace;
-    view.unmeasuredBeside = isNamed ? other.function : 'a function of another namespace';
-  }
   return view;
+}
+
+/** The sets that a function was tried in with others that have instances on its place. */
+function setsView(
+  { action, namespace, slice }: Resident,
+  device: Device,
+  residents: readonly Resident[],
+  sets: TriedSets,
+  viewer: Viewer,
+): JsonObject {
+  if (action === undefined || !(viewer.isOperator || namespace === viewer.namespace)) return {};
+  const there = new Set<string>();
+  for (const one of residents) if (one.slice === slice && one.action !== undefined) there.add(one.action);
+  const nameOf = (name: string): string =>
+    viewer.isOperator || name.startsWith(`/${viewer.namespace}/`) ? name : 'a function of another namespace';
+  const gpuType = gpuTypeOf(
+    device,
+    device.slices.find(({ uuid }) => uuid === slice),
+  );
+  const told = sets.of({ gpuType, mode: device.mode }, action, there);
+  return told.length === 0 ? {} : { sets: told.map((set) => setView(set, nameOf)) };
+}
+
+function setView(set: SetBeside, nameOf: (name: string) => string): JsonObject {
+  const { state, runs, others, gain, slowdown, until } = set;
+  return {
+    ...{ beside: others.map(nameOf), state, runs },
+    ...(gain !== undefined && { gain }),
+    ...(slowdown !== undefined && { slowdown }),
+    ...(until !== undefined && { until }),
+    text: textOfSet(set, nameOf),
+  };
 }
 
 /** The training job that runs in a container, with its progress; undefined if none does. */

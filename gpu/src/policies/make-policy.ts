@@ -2,6 +2,9 @@ import { turnsInLedger } from '../stages/order/ledger-turns.js';
 import type { Planner } from '../stages/order/plan.js';
 import { PredictionCache } from '../stages/order/set-predictions.js';
 import { bySlowdowns } from '../predict/degradation.js';
+import { SetTrials } from '../share/set-trials.js';
+import { firstShareOf } from '../stages/place/first-share.js';
+import type { FirstShare, IsKnown } from '../stages/place/first-share.js';
 import { SliceSlowdowns } from '../algorithms/protean/slowdowns.js';
 import type { SliceSlowdownsState } from '../algorithms/protean/slowdowns.js';
 import { boundStarts, joinBatches, launches } from '../stages/place/bind.js';
@@ -25,11 +28,15 @@ import type { PlaceStage, StageEntry, StageName, StageNeeds } from './stages.js'
 export type LateTaskHandling = 'best-effort' | 'refuse';
 
 /** Dependencies of policies. */
-export interface PolicyNeeds extends Omit<StageNeeds, 'predictions' | 'degradationsOf' | 'sliceSlowdowns'> {
+export interface PolicyNeeds extends Omit<
+  StageNeeds,
+  'predictions' | 'degradationsOf' | 'sliceSlowdowns' | 'setTrials' | 'rule'
+> {
   /** Absent: degradations are what the predictors of slowdowns say. */
   degradationsOf?: StageNeeds['degradationsOf'];
   /** Learned elsewhere; absent: the policy learns them from the runs that it observes. */
   sliceSlowdowns?: StageNeeds['sliceSlowdowns'];
+  setTrials?: StageNeeds['setTrials'];
   admission: LateTaskHandling;
 }
 
@@ -53,6 +60,7 @@ export interface Composition {
   settings: Settings;
   needsNoProfiles: boolean;
   takesAsTheyCome: boolean;
+  asksPredicted: boolean;
 }
 
 const list = (names: readonly string[]): string => names.join(', ');
@@ -65,7 +73,7 @@ export function compositionOf(choice: PolicyChoice): Composition {
   if (record === undefined) {
     throw new RangeError(`there is no policy '${base}'; there are ${list(Object.keys(policies))}`);
   }
-  const { settings: own = {}, needsNoProfiles = false, takesAsTheyCome = false } = record;
+  const { settings: own = {}, needsNoProfiles = false, takesAsTheyCome = false, asksPredicted = false } = record;
   const known = stagesOf(record);
   const named: Record<string, string> = {};
   for (const [stage, name] of Object.entries(changes)) {
@@ -85,8 +93,10 @@ export function compositionOf(choice: PolicyChoice): Composition {
   const all: Composition['stages'] = { ...known, ...named };
   if ('plan' in named) for (const stage of planned) delete all[stage];
   else if (beside.length > 0) delete all.plan;
-  const settings = { ...own, ...given };
-  checkSettings(all, settings);
+  checkSettings(all, given);
+  // Stages that were replaced take their settings along.
+  const left = Object.entries(own).filter(([setting]) => knownSettings(all).includes(setting));
+  const settings = { ...Object.fromEntries(left), ...given };
   const changed = Object.entries({ ...named, ...given }).map(([what, to]) => ` ${what}=${to}`);
   return {
     name: `${base}${changed.join('')}`,
@@ -94,6 +104,7 @@ export function compositionOf(choice: PolicyChoice): Composition {
     settings,
     needsNoProfiles: needsNoProfiles && changed.length === 0,
     takesAsTheyCome,
+    asksPredicted,
   };
 }
 
@@ -119,8 +130,12 @@ function checkStage(stage: string, name: unknown): void {
   throw new RangeError(`there is no ${stage} stage '${String(name)}'; there are ${list(Object.keys(known))}`);
 }
 
+function knownSettings(chosen: Composition['stages']): string[] {
+  return Object.entries(chosen).flatMap(([stage, name]) => Object.keys(settingsOf(stage, name)));
+}
+
 function checkSettings(chosen: Composition['stages'], settings: Settings): void {
-  const known = Object.entries(chosen).flatMap(([stage, name]) => Object.keys(settingsOf(stage, name)));
+  const known = knownSettings(chosen);
   for (const [name, value] of Object.entries(settings)) {
     if (!known.includes(name)) {
       const there = known.length === 0 ? 'they have none' : `there are ${list(known)}`;
@@ -144,6 +159,16 @@ export function settingsInForce({ stages: chosen, settings }: Composition): Part
     return [stage, Object.fromEntries(known.map(([one, value]) => [one, settings[one] ?? value]))];
   });
   return Object.fromEntries(inForce) as Partial<Record<StageName, Settings>>;
+}
+
+/** Slowdowns that pairs are taken to have under policies that ask the predicted filters and go by no setting. */
+const assumedSlowdowns = { unknown: 1.35, full: 0 };
+
+/** The rule of a policy for functions of which nothing is measured; undefined: it has none. */
+export function ruleOf(composition: Composition, trials: SetTrials, isKnown?: IsKnown): FirstShare | undefined {
+  const { plan } = settingsInForce(composition);
+  const { firstSlowdown: unknown = 0, fullSlowdown: full = 0 } = plan ?? {};
+  return firstShareOf(composition.asksPredicted ? assumedSlowdowns : { unknown, full }, trials, isKnown);
 }
 
 /** A view without the tasks that start; what it makes when it is read is still made then. */
@@ -193,15 +218,22 @@ interface SavedStages {
 
 /** A policy. Throws RangeError as `compositionOf` does. */
 export function makePolicy(choice: PolicyChoice, { admission, ...given }: PolicyNeeds): Policy {
-  const { name, stages: chosen, settings } = compositionOf(choice);
+  const composition = compositionOf(choice);
+  const { name, stages: chosen, settings } = composition;
+  const setTrials = given.setTrials ?? new SetTrials();
   const sliceSlowdowns = given.sliceSlowdowns ?? new SliceSlowdowns();
   const readsSlices = stagesCan('learnsSlices', chosen);
+  const isKnown: IsKnown = ({ function: name }, gpu) =>
+    readsSlices && sliceSlowdowns.bandwidthsOn(gpu)?.knows(name) === true;
+  const rule = ruleOf(composition, setTrials, isKnown);
   const learnsSlices = readsSlices && given.sliceSlowdowns === undefined;
   const needs: StageNeeds = {
     degradationsOf: (gpu) => bySlowdowns(given.predictorOf(gpu)),
     ...given,
     predictions: new PredictionCache((gpu) => given.predictorOf(gpu)),
     sliceSlowdowns,
+    setTrials,
+    rule,
   };
   const make = <Stage>(entries: Entries<Stage>, of: StageName): Stage => {
     const entry = entries[chosen[of] ?? ''];
@@ -213,7 +245,7 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
     const [order, share] = [make(stages.order, 'order'), make(stages.share, 'share')];
     const placing = make<PlaceStage>(stages.place, 'place')(share);
     // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- stages that no plan stands for are all named
-    return { planner: turnsInLedger({ order, placing, placeName: chosen.place! }), placing };
+    return { planner: turnsInLedger({ order, placing, placeName: chosen.place!, rule }), placing };
   };
   const admit = make(stages.admit, 'admit');
   const { planner, placing } = chosen.plan === undefined ? composed() : { planner: make<Planner>(stages.plan, 'plan') };
@@ -266,6 +298,7 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
     },
     observe(run) {
       if (learnsSlices) sliceSlowdowns.ran(run);
+      if (given.setTrials === undefined) setTrials.ran(run);
       planner.observe?.(run);
     },
     returned: (task) => planner.returned?.(task),

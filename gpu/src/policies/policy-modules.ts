@@ -149,7 +149,7 @@ function readStage(stage: string, name: string, given: unknown): void {
   checkFlags(what, entry, capabilities);
 }
 
-const policyFlags = ['needsNoProfiles', 'takesAsTheyCome'];
+const policyFlags = ['asksPredicted', 'needsNoProfiles', 'takesAsTheyCome'];
 
 function readPolicy(name: string, given: unknown): void {
   const what = `policy '${name}'`;

@@ -3,6 +3,7 @@ import type { JsonObject } from '@gpuwhisk/common/json';
 import { encodeModel } from '../predict/slowdown-model.js';
 import type { SlowdownModel } from '../predict/slowdown-model.js';
 import type { QuotaRow } from '../share/quota-row.js';
+import type { SavedTrials } from '../share/set-trials.js';
 import { toPlain, encodeView } from '../view/saved-view.js';
 import { kindsOf } from '../ledger/places.js';
 import type { SchedulingEvent, View } from '../view/view.js';
@@ -21,18 +22,23 @@ export interface PassInputs {
   models: readonly SlowdownModel[];
   /** Measured shares of sets; absent: the policy goes by none. */
   quotas?: readonly QuotaRow[];
+  /** Trials of sets of functions; absent: the policy has seen none, or keeps them itself. */
+  trials?: SavedTrials;
 }
 
 /**
  * A view and the inputs of a decision on it as JSON. Models and shares of types and modes of GPU that the
  * view lacks are left out.
  */
-export function encodePass(view: View, { models, quotas, state, ...inputs }: PassInputs): JsonObject {
+export function encodePass(view: View, { models, quotas, trials, state, ...inputs }: PassInputs): JsonObject {
   const kinds = new Set(kindsOf(view.ledger.ledger.accounts()).map(kindName));
   const isThere = (gpu: GpuKind): boolean => kinds.has(kindName(gpu));
   return {
     ...encodeView(view),
-    ...(toPlain({ ...inputs, state, quotas: quotas?.filter(isThere) }) as JsonObject),
+    ...(toPlain({
+      ...{ ...inputs, state, quotas: quotas?.filter(isThere) },
+      trials: trials && { ...trials, sets: trials.sets.filter(isThere) },
+    }) as JsonObject),
     models: models.filter(isThere).map(encodeModel),
   };
 }
@@ -47,7 +53,11 @@ const headNames: readonly string[] = ['format', 'version', 'at', 'leftOut'];
  * As `encodePass`, in at most `maxBytes` characters of text: `leftOut` tells how many parts of each kind are left out. The state
  * of stages is left out, as it is not what it was before the decision.
  */
-export function encodeWithin(maxBytes: number, view: View, { models, quotas = [], ...inputs }: PassInputs): JsonObject {
+export function encodeWithin(
+  maxBytes: number,
+  view: View,
+  { models, quotas = [], trials, ...inputs }: PassInputs,
+): JsonObject {
   const { policy, admission, trainingLast: comesLast = false, event } = inputs;
   let saved: JsonObject = {};
   for (const mostEach of boundsTried) {
@@ -59,7 +69,10 @@ export function encodeWithin(maxBytes: number, view: View, { models, quotas = []
       trainingLast: comesLast,
       event: toPlain(event),
       models: [],
-      leftOut: { ...(leftOut as JsonObject), models: models.length, quotas: quotas.length, state: 1 },
+      leftOut: {
+        ...(leftOut as JsonObject),
+        ...{ models: models.length, quotas: quotas.length, trials: trials?.sets.length ?? 0, state: 1 },
+      },
     };
     if (JSON.stringify(saved).length <= maxBytes) return saved;
   }

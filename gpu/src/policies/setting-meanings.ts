@@ -22,6 +22,8 @@ export const settingMeanings: Readonly<Record<string, string>> = {
   firstSlowdown:
     'slowdown of two best-effort functions together while nothing is measured of one of them; 0: it is predicted',
   forgetS: 'time after which what spot machines have shown counts half, s',
+  fullSlowdown:
+    'slowdown of two best-effort functions together, one of which fills the GPU, while nothing is measured of the pair; 0: it is predicted',
   gamma: 'greatest sum of the limits on a GPU, as a fraction of its SMs',
   graceMs: 'how long a run that is stopped may go on, ms',
   idleS: 'how long an instance that is not wanted may idle, s',

@@ -52,6 +52,8 @@ import type { Scale } from '../stages/scale/scale.js';
 import { byProfile } from '../algorithms/dilu/share.js';
 import { filling, unlimited, whole } from '../stages/share/share.js';
 import type { Quotas } from '../share/quotas.js';
+import type { SetTrials } from '../share/set-trials.js';
+import type { FirstShare } from '../stages/place/first-share.js';
 import type { ShareOut } from '../stages/share/share.js';
 import type { Settings } from '../stages/policy-record.js';
 
@@ -67,6 +69,10 @@ export interface StageNeeds {
   sliceSlowdowns: SliceSlowdowns;
   /** Shares of those that run together; absent: what each fills. */
   quotas?: Quotas;
+  /** Trials of sets of functions. */
+  setTrials: SetTrials;
+  /** The rule of the predicted filters; undefined: the policy asks none. */
+  rule?: FirstShare | undefined;
   random: Random;
 }
 
@@ -146,7 +152,9 @@ export const stages = {
     filling: made(() => filling),
     // Of two, three and four the number that ends 120 jobs of FaaShare's table I soonest in replay.
     unlimited: settable({ slots: 2 }, (_, { slots }) => unlimited(slots)),
-    dilu: settable(oversubscriptionDefaults, (_, bounds) => byProfile(bounds), { usesProfiledShares: true }),
+    dilu: settable(oversubscriptionDefaults, ({ rule }, bounds) => byProfile(bounds, rule !== undefined), {
+      usesProfiledShares: true,
+    }),
   } satisfies Record<string, StageEntry<ShareOut>>,
   place: {
     'first-fit': made(() => byScore('first-fit', firstFit)),
@@ -161,11 +169,13 @@ export const stages = {
     protean: settable(proteanPlaceDefaults, ({ sliceSlowdowns }, set) => inLedger(byTags(sliceSlowdowns, set)), slices),
   } satisfies Record<string, StageEntry<PlaceStage>>,
   plan: {
-    'least-loaded': made(() => leastLoadedPlan),
-    'sub-queues': settable(subQueueDefaults, ({ predictions, quotas }, set) => subQueuePlan(predictions, quotas, set)),
+    'least-loaded': made(({ rule }) => leastLoadedPlan(rule)),
+    'sub-queues': settable(subQueueDefaults, ({ predictions, quotas, setTrials }, set) =>
+      subQueuePlan(predictions, quotas, setTrials, set),
+    ),
     'by-degradation': settable(
       degradationDefaults,
-      ({ degradationsOf }, set) => degradationPlan(degradationsOf, set),
+      ({ degradationsOf, rule }, set) => degradationPlan(degradationsOf, set, rule),
       degradations,
     ),
   } satisfies Record<string, StageEntry<Planner>>,

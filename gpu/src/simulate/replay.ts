@@ -247,6 +247,7 @@ export function replay(
         gpu: { id, gpuType, mode },
         share: one.share,
         ranMs,
+        endedAt: now,
         beside: [...one.besideMs.values()].map(({ task, share, ms }) => ({
           task,
           share,

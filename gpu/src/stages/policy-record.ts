@@ -17,6 +17,8 @@ export type PolicyRecord = Deciding & {
   procure?: string;
   /** Settings of its stages; absent: the defaults of the stages. */
   settings?: Settings;
+  /** It asks the predicted filters (`place/predicted-filters.ts`): which functions may be on a place together. */
+  asksPredicted?: boolean;
   /** It uses no measurements of functions, so that no samples are run for it. */
   needsNoProfiles?: boolean;
   /** A task that arrives while the queue is empty is placed at once, not together with others of the same moment. */

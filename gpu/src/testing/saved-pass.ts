@@ -11,6 +11,8 @@ import { trainingLast } from '../policies/training-last.js';
 import { predictorsOf } from '../predict/slowdown-model.js';
 import { readQuotaRow } from '../share/quota-row.js';
 import { QuotaTable } from '../share/quota-table.js';
+import { SetTrials } from '../share/set-trials.js';
+import type { SavedTrials } from '../share/set-trials.js';
 import type { Decision } from '../view/decision.js';
 import { countedMinutes, countedSeconds } from '../view/function-log.js';
 import { fromPlain, viewFormat, viewVersion } from '../view/saved-view.js';
@@ -87,14 +89,17 @@ export function readPass(saved: JsonValue): SavedPass {
   const read = fromPlain(saved) as Record<string, unknown>;
   const fault = savedFault('pass', read);
   if (fault !== undefined) throw new SavedViewError(fault);
-  const { policy: choice, admission, event, state, models, quotas } = read;
+  const { policy: choice, admission, event, state, models, quotas, trials } = read;
   const predictorOf = predictorsOf(models as string[]);
   const table = new QuotaTable({ predictorOf });
   for (const row of (quotas ?? []) as unknown[]) table.restore(readQuotaRow(row));
+  const setTrials = new SetTrials();
+  if (trials !== undefined) setTrials.restore(trials as SavedTrials);
   const made = makePolicy(choice as PolicyChoice, {
     predictorOf,
     random: seededRandom(1),
     admission: admission as LateTaskHandling,
+    setTrials,
     ...(quotas !== undefined && { quotas: table }),
   });
   const policy = read.trainingLast === true ? trainingLast(made, predictorOf) : made;

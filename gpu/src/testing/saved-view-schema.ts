@@ -1,4 +1,5 @@
 // The fields of saved views and passes, checked before a decision is made on them.
+import { savedTrials } from '../share/set-codec.js';
 import { z } from 'zod';
 import { issueOf, nodeRowSchema } from '@gpuwhisk/common/gpu-rows';
 
@@ -106,6 +107,7 @@ const passSchema = z.looseObject({
   event: z.looseObject({ kind: z.enum(eventKinds), task: text.optional(), gpu: text.optional() }),
   models: z.array(text),
   quotas: z.array(z.unknown()).optional(),
+  trials: savedTrials.optional(),
 });
 
 /** What is wrong with a value as a saved view, or a saved pass, with the path of the field; undefined: nothing. */

@@ -87,6 +87,8 @@ export interface ObservedRun {
   share: number;
   /** From its start to its result without injection or a cold start, ms. */
   ranMs: number;
+  /** When it ended, on the clock of the view, ms; absent: it is not told. */
+  endedAt?: number;
   /** Its neighbours, each with the part of the run in which it was there; the part of several at once may exceed 1. */
   beside: readonly { task: Task; share: number; part: number }[];
 }

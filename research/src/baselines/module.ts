@@ -88,7 +88,7 @@ const module: PolicyModule = {
     },
     plan: {
       'by-degradation-literal': {
-        make: ({ degradationsOf }) => degradationPlan(degradationsOf, literalDegradation),
+        make: ({ degradationsOf }) => degradationPlan(degradationsOf, literalDegradation, undefined),
         asksForDegradations: true,
       },
       'by-deadline-degradation': {

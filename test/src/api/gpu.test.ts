@@ -6,6 +6,8 @@ import { createLogger } from '@gpuwhisk/common/logging';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
+import { TriedSets } from '@gpuwhisk/controller/gpu/scheduler/tried-sets';
+import type { TriedSet } from '@gpuwhisk/gpu/share/set-trials';
 import { DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
 import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
 import { GpuWorkloads } from '@gpuwhisk/controller/gpu/state/gpu-workloads';
@@ -17,13 +19,13 @@ const devicesPath = '/api/v1/gpu/devices';
 const workloadsPath = '/api/v1/gpu/workloads';
 
 let api: Api;
-const pairs = new Map<string, { function: string; namespace: string }>();
+let tried: TriedSet[] = [];
 beforeAll(async () => {
-  api = await startApi({ gpuScheduler: { ...idleGpuScheduler, unmeasuredPairs: () => pairs } });
+  api = await startApi({ gpuScheduler: { ...idleGpuScheduler, triedSets: () => new TriedSets(tried) } });
 });
 afterAll(() => api.close());
 beforeEach(async () => {
-  pairs.clear();
+  tried = [];
   for (const { id } of await listed(operator)) await api.request('DELETE', `${workloadsPath}/${id}`, { as: operator });
   await api.state.deleteRow(gpuTable, 'invoker0');
 });
@@ -64,19 +66,49 @@ describe('devices', () => {
     ]);
   });
 
-  test('name what runs beside a function while nothing is measured of the two, unless it is of another namespace', async () => {
+  test('tell which sets a function was tried in, without names of another namespace', async () => {
     const other: Resident = { ...classify, container: 'c2', action: '/bob/secret', namespace: 'bob' };
     await setNode(api.state, nodeRow([a100('GPU-0')], [classify, other]));
-    pairs.set('c1', { function: '/bob/secret', namespace: 'bob' });
-    pairs.set('c2', { function: '/alice/classify', namespace: 'alice' });
-    const besideOf = async (as: Account): Promise<unknown[]> =>
-      ((await devices(as)) as { functions: { unmeasuredBeside?: string }[] }[]).flatMap(({ functions }) =>
-        functions.map(({ unmeasuredBeside }) => unmeasuredBeside),
+    const set = (names: readonly [string, string], changes: Partial<TriedSet>): TriedSet => {
+      const [one, two] = names.map((name) => `${name}@1#1:100`) as [string, string];
+      const ratios = { [one]: [0.75, 0.75], [two]: [0.5, 0.5] };
+      const known = {
+        members: [one, two],
+        functions: names,
+        ratios,
+        runs: 4,
+        state: 'trying',
+        driverMajor: 0,
+      } as const;
+      return { gpuType: 'a100-40', mode: 'mps', ...known, ...changes };
+    };
+    const both = ['/alice/classify', '/bob/secret'] as const;
+    tried = [
+      set(both, {
+        state: 'split',
+        splitAt: 5,
+        ratios: { '/alice/classify@1#1:100': [0.4, 0.4], '/bob/secret@1#1:100': [0.2, 0.2] },
+      }),
+    ];
+    const toldOf = async (as: Account): Promise<unknown[]> =>
+      ((await devices(as)) as { functions: { sets?: { text: string }[] }[] }[]).map(({ functions }) =>
+        functions.map(({ sets }) => sets?.map(({ text }) => text)),
       );
-    expect(await besideOf(alice)).toEqual(['a function of another namespace', undefined]);
-    expect(await besideOf(operator)).toEqual(['/bob/secret', '/alice/classify']);
-    pairs.set('c1', { function: '/alice/other', namespace: 'alice' });
-    expect(await besideOf(alice)).toEqual(['/alice/other', undefined]);
+    expect(await toldOf(alice)).toEqual([
+      [['split from a function of another namespace: lost 40 % against turns, takes 2.50 times as long'], undefined],
+    ]);
+    expect(await toldOf(operator)).toEqual([
+      [
+        ['split from /bob/secret: lost 40 % against turns, takes 2.50 times as long'],
+        ['split from /alice/classify: lost 40 % against turns, takes 5.00 times as long'],
+      ],
+    ]);
+    tried = [set(both, { state: 'stays' }), set(['/alice/classify', '/alice/gone'], { state: 'stays' })];
+    expect(await toldOf(operator)).toMatchObject([
+      [['stays beside /bob/secret: 1.25 times alone in turns, takes 1.33 times as long'], {}],
+    ]);
+    tried = [set(both, { ratios: { '/alice/classify@1#1:100': [], '/bob/secret@1#1:100': [] }, runs: 1 })];
+    expect(await toldOf(operator)).toMatchObject([[['trying beside /bob/secret (1 run)'], {}]]);
   });
 
   test('need a key', async () => {

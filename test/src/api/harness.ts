@@ -1,3 +1,4 @@
+import { TriedSets } from '@gpuwhisk/controller/gpu/scheduler/tried-sets';
 import { request as httpRequest } from 'node:http';
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { openDurable } from '@gpuwhisk/common/bus/durable';
@@ -167,7 +168,7 @@ export const idleGpuScheduler: ControllerDependencies['gpuScheduler'] = {
   isQueued: () => false,
   cancel: () => undefined,
   geometry: () => undefined,
-  unmeasuredPairs: () => new Map(),
+  triedSets: () => new TriedSets([]),
 };
 
 /** Starts the real controller on a real port, with a store in memory and an invoker with canned answers. */

@@ -137,7 +137,7 @@ export function processRows(device: JsonMap, { progress, tokens }: Shown): strin
       [
         asText(one.get('slice')),
         one.has('training') ? trainingText(asMap(one.get('training'))) : '',
-        one.has('unmeasuredBeside') ? `beside ${asText(one.get('unmeasuredBeside'))}: nothing measured yet` : '',
+        ...asList(one.get('sets')).map((set) => asText(asMap(set).get('text'))),
       ]
         .filter(Boolean)
         .join(', '),

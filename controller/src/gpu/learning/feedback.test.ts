@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { FunctionProfiles } from '@gpuwhisk/gpu/stages/profile/function-profiles';
 import type { LoggedRun } from '@gpuwhisk/gpu/stages/profile/run-log';
-import { FirstShare } from '@gpuwhisk/gpu/algorithms/faashare/first-share';
-import { QuotaTable } from '@gpuwhisk/gpu/share/quota-table';
+import { FirstShare } from '@gpuwhisk/gpu/stages/place/first-share';
+import { SetTrials } from '@gpuwhisk/gpu/share/set-trials';
 import { dividedSms, profiledTask, taskOf } from '@gpuwhisk/gpu/testing/fixtures';
 import type { ObservedRun } from '@gpuwhisk/gpu/view/decision';
 import type { Task } from '@gpuwhisk/gpu/view/view';
@@ -36,7 +36,8 @@ function soloMsOf(runs: readonly ObservedRun['beside'][], rule?: FirstShare, of:
 }
 
 describe('the time alone of a function of which nothing is measured', () => {
-  const rule = new FirstShare(1.35, undefined);
+  const assumed = { unknown: 1.35, full: 0 };
+  const rule = new FirstShare(assumed, new SetTrials());
 
   test('is worked out by the rule, not as if its neighbour filled the GPU', () => {
     expect(soloMsOf([[beside(1)]], rule)).toBeCloseTo(1000);
@@ -66,15 +67,17 @@ describe('the time alone of a function of which nothing is measured', () => {
     expect(soloMsOf(runs, rule, known)).toBe(soloMsOf(runs, undefined, known));
   });
 
-  test('goes by measurements of the pair once there are five', () => {
-    const table = new QuotaTable({ predictorOf: () => dividedSms });
-    const set = [task, other].map(({ function: name, version, batch }) => ({ function: name, version, batch }));
-    const solo = (): number | undefined => soloMsOf([[beside(1)]], new FirstShare(1.35, table));
-    for (let count = 0; count < 4; count += 1) {
-      table.record(set, { gpuType: 't', mode: 'mps' }, { shares: [100, 100], slowdowns: [1.5, 1.1] }, 550);
+  test('goes by measurements of the pair once each has two runs', () => {
+    const trials = new SetTrials();
+    const ran = (of: Task, ranMs: number, neighbour?: Task): void =>
+      trials.ran({ task: of, gpu, share: 1, ranMs, endedAt: 0, beside: neighbour ? [beside(1, neighbour)] : [] });
+    for (const of of [task, other]) for (let run = 0; run < 4; run += 1) ran(of, 1000);
+    const solo = (): number | undefined => soloMsOf([[beside(1)]], new FirstShare(assumed, trials));
+    for (let run = 0; run < 2; run += 1) {
+      expect(solo()).toBeCloseTo(1000);
+      ran(task, 1500, other);
+      ran(other, 1100, task);
     }
-    expect(solo()).toBeCloseTo(1000);
-    table.record(set, { gpuType: 't', mode: 'mps' }, { shares: [100, 100], slowdowns: [1.5, 1.1] }, 550);
     expect(solo()).toBeCloseTo(900);
   });
 });

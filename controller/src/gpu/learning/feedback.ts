@@ -2,7 +2,7 @@ import { averageNeighbours, steadyNeighbours } from '@gpuwhisk/gpu/stages/profil
 import type { Neighbour, LoggedRun } from '@gpuwhisk/gpu/stages/profile/run-log';
 import type { ObservedRun } from '@gpuwhisk/gpu/view/decision';
 import type { Task } from '@gpuwhisk/gpu/view/view';
-import type { FirstShare } from '@gpuwhisk/gpu/algorithms/faashare/first-share';
+import type { FirstShare } from '@gpuwhisk/gpu/stages/place/first-share';
 import type { CoLocated } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { SlowdownSample } from '@gpuwhisk/gpu/predict/samples';
 import { jobOf } from '@gpuwhisk/gpu/share/quotas';
@@ -54,7 +54,7 @@ export class Feedback {
 
   /** How much slower than alone a run was by the rule for unknown functions; undefined: not all its neighbours are under it. */
   private slowdownByRule(run: LoggedRun & ObservedRun): number | undefined {
-    const { gpu, beside } = run;
+    const { gpu, beside, endedAt = 0 } = run;
     if (this.firstShare === undefined || beside.length === 0) return undefined;
     const together = beside.reduce((sum, { part }) => sum + part, 0);
     // Several at once are no pair; clocks of starts and ends differ a little.
@@ -62,7 +62,7 @@ export class Feedback {
     // The part of its work that it would have done meanwhile alone and did not.
     let lost = 0;
     for (const { task, share, part } of beside) {
-      const [slowdown] = this.firstShare.slowdowns(gpu, [run, { task, share }]) ?? [];
+      const [slowdown] = this.firstShare.slowdowns(gpu, [run, { task, share }], endedAt) ?? [];
       if (slowdown === undefined) return undefined;
       lost += (part / Math.max(1, together)) * (1 - 1 / slowdown);
     }

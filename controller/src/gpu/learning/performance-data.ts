@@ -15,6 +15,8 @@ import { decodeModel, encodeModel, PredictorTable } from '@gpuwhisk/gpu/predict/
 import type { SlowdownModel } from '@gpuwhisk/gpu/predict/slowdown-model';
 import { QuotaTable } from '@gpuwhisk/gpu/share/quota-table';
 import { readQuotaRow } from '@gpuwhisk/gpu/share/quota-row';
+import { SetTrials } from '@gpuwhisk/gpu/share/set-trials';
+import { readTriedSet } from '@gpuwhisk/gpu/share/set-codec';
 import { SliceSlowdowns } from '@gpuwhisk/gpu/algorithms/protean/slowdowns';
 import type { SliceSlowdownsState } from '@gpuwhisk/gpu/algorithms/protean/slowdowns';
 import { pairModelName } from '@gpuwhisk/gpu/predict/pair-degradation';
@@ -81,6 +83,8 @@ export class PerformanceData {
   readonly pairs: PairModels;
   /** Slowdowns on GPUs and their slices, as PROTEAN predicts them. */
   readonly slices: SliceSlowdowns;
+  /** Trials of sets of functions that share a GPU. */
+  readonly setTrials: SetTrials;
   readonly forecasts: RequestForecasts;
   /** Sets that were formed and whose shares were not searched for. */
   readonly demands: SetDemands;
@@ -123,6 +127,7 @@ export class PerformanceData {
       onChange: (key, profile) => keep('profile', `${kindName(key)} ${key.function}`, profile),
       onVersion: (name, version) => {
         this.table.sawVersion(name, version);
+        this.setTrials.sawVersion(name, version);
         this.curves.sawVersion(name, version);
       },
     });
@@ -157,6 +162,7 @@ export class PerformanceData {
       predictorOf: (gpu) => this.predictors.predictor(gpu),
       onChange: (name, row) => keep('quota', name, row),
     });
+    this.setTrials = new SetTrials((name, set) => keep('set', name, set));
     this.metrics = learningMetrics(parts.metrics.registry, this);
     const { instance } = parts;
     this.decisions = new DecisionRing(decisionBounds, segmentSize, (segment) =>
@@ -199,7 +205,10 @@ export class PerformanceData {
   seen(node: NodeStatus): void {
     const major = driverMajor(node.driver);
     for (const device of node.devices) {
-      for (const type of typesOf(device)) this.table.sawDriver(type, major);
+      for (const type of typesOf(device)) {
+        this.table.sawDriver(type, major);
+        this.setTrials.sawDriver(type, major);
+      }
       for (const { uuid } of [device, ...device.slices]) this.drivers.set(uuid, major);
     }
     this.activity.observe(node);
@@ -269,6 +278,7 @@ export class PerformanceData {
     if (what === 'quota') return this.table.forget(name);
     if (what === 'function') {
       this.table.sawVersion(name, undefined);
+      this.setTrials.sawVersion(name, undefined);
       this.curves.sawVersion(name, undefined);
       this.trials.deleted(name);
       this.pairs.forgetFunction(name);
@@ -318,6 +328,7 @@ export class PerformanceData {
       'pair-model': unlessChanged((text) => this.pairs.restoreModel(text)),
       slices: unlessChanged((text) => this.slices.restore(JSON.parse(text) as SliceSlowdownsState)),
       forecast: unlessChanged((text) => this.forecasts.restore(text)),
+      set: (text) => this.setTrials.restoreSet(readTriedSet(JSON.parse(text))),
       demand: (text) => this.demands.restore(decodeWantedSet(text)),
       curve: (text) => this.curves.restore(JSON.parse(text)),
       trials: unlessChanged((text) => this.trials.restore(text)),

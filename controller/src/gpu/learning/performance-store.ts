@@ -8,8 +8,8 @@ import { gpuDocument } from '../state/gpu-documents.js';
 
 /**
  * Kinds of documents: profiles of functions, curves of samples alone, trials of functions, slowdown samples, predictors, degradations beside
- * workloads, measured pairs and the models of their degradations, slowdowns on slices, the model of requests, shares of sets,
- * sets to be searched for, and decisions.
+ * workloads, measured pairs and the models of their degradations, slowdowns on slices, the model of requests, shares of sets, trials of
+ * sets, sets to be searched for, and decisions.
  */
 export type DocumentKind =
   | 'profile'
@@ -23,6 +23,7 @@ export type DocumentKind =
   | 'slices'
   | 'forecast'
   | 'quota'
+  | 'set'
   | 'demand'
   | 'decisions';
 

@@ -21,10 +21,8 @@ import { takesWork } from '@gpuwhisk/gpu/ledger/used-places';
 import { guarded } from '@gpuwhisk/gpu/policies/guarded';
 import type { FaultyPass } from '@gpuwhisk/gpu/policies/guarded';
 import { encodePass, encodeWithin } from '@gpuwhisk/gpu/policies/saved-pass';
-import { compositionOf, makePolicy, settingsInForce } from '@gpuwhisk/gpu/policies/make-policy';
+import { compositionOf, makePolicy, ruleOf } from '@gpuwhisk/gpu/policies/make-policy';
 import type { PolicyNeeds } from '@gpuwhisk/gpu/policies/make-policy';
-import { firstShareOf } from '@gpuwhisk/gpu/algorithms/faashare/first-share';
-import type { FirstShare } from '@gpuwhisk/gpu/algorithms/faashare/first-share';
 import { trainingLast } from '@gpuwhisk/gpu/policies/training-last';
 import type { PassInputs } from '@gpuwhisk/gpu/policies/saved-pass';
 import { RunLog, steadyNeighbours } from '@gpuwhisk/gpu/stages/profile/run-log';
@@ -42,8 +40,7 @@ import { RunningPlaces } from './running-places.js';
 import type { SampledPlace } from './running-places.js';
 import type { Procurer } from './live-actuator.js';
 import { viewOf } from './live-view.js';
-import { unmeasuredPairs } from './unmeasured-pairs.js';
-import type { UnmeasuredPairs } from './unmeasured-pairs.js';
+import { TriedSets } from './tried-sets.js';
 import { SeenWorkloads } from './seen-workloads.js';
 import type { KnownInstances } from './cluster-view.js';
 import { askedOf, taskOf } from './waiting-task.js';
@@ -105,7 +102,6 @@ export class GpuPolicy {
   private readonly runs = new RunLog();
   private readonly places: RunningPlaces;
   private readonly feedback: Feedback;
-  private readonly firstShare: FirstShare | undefined;
   private readonly arrivals = new Arrivals();
   private readonly workloads: SeenWorkloads;
   /** Whether the policy asks for degradations beside workloads, so that they are learned. */
@@ -133,9 +129,8 @@ export class GpuPolicy {
     this.takesSamples = !needsNoProfiles;
     this.givesProfiled = stagesCan('usesProfiledShares', stages);
     this.spansDevices = stagesCan('spans', stages);
-    const firstSlowdown = settingsInForce(composition).plan?.['firstSlowdown'] ?? 0;
-    this.firstShare = firstShareOf(firstSlowdown, performanceData.table);
-    this.feedback = new Feedback(performanceData, this.firstShare);
+    const { setTrials } = performanceData;
+    this.feedback = new Feedback(performanceData, ruleOf(composition, setTrials));
     performanceData.forecasts.showFunctions(() => Array.from(parts.functions.all(), calledFunction));
     if (this.predictsDegradation) performanceData.degradations.showFunctions(knownFunctions(parts.functions));
     const needs: PolicyNeeds = {
@@ -143,6 +138,7 @@ export class GpuPolicy {
       degradationsOf: (gpu) => performanceData.degradations.modelOf(gpu),
       quotas: liveQuotas(performanceData),
       sliceSlowdowns: performanceData.slices,
+      setTrials,
       admission: options.admission,
       random: seededRandom(1),
     };
@@ -241,6 +237,7 @@ export class GpuPolicy {
       state: undefined,
       models: performanceData.predictors.list(),
       quotas: performanceData.table.rows(),
+      trials: performanceData.setTrials.saved(),
     };
   }
 
@@ -370,6 +367,7 @@ export class GpuPolicy {
     const { task, ranMs } = run;
     this.parts.functions.ran({ action: task.function, namespace: task.namespace }, ranMs);
     if (succeeded) this.feedback.ran(run);
+    this.parts.performanceData.setTrials.ran({ ...run, isDisturbed: !succeeded || isDisturbed(run) });
     if (succeeded && this.predictsDegradation) this.learnBeside(run);
     if (succeeded && this.readsSlices && isUndisturbed(run)) this.parts.performanceData.slices.ran(run);
     this.policy.observe?.(run);
@@ -409,10 +407,9 @@ export class GpuPolicy {
     this.parts.performanceData.seen(node);
   }
 
-  /** By container, the function that runs beside it while nothing is measured of the two; empty if another controller decides. */
-  unmeasuredPairs(): UnmeasuredPairs {
-    if (this.firstShare === undefined || !this.parts.placer.isLeader) return new Map();
-    return unmeasuredPairs(this.firstShare, this.places.used(), (account) => this.places.runningOn(account));
+  /** The sets of functions that were tried together. */
+  triedSets(): TriedSets {
+    return new TriedSets(this.parts.performanceData.setTrials.all());
   }
 
   private taskOf(asked: Asked, arrivedAt: number): Task {
@@ -463,6 +460,11 @@ export class GpuPolicy {
       return isOthers || this.places.runningOn(account, known).some(({ task }) => known(task.id) === undefined);
     });
   }
+}
+
+/** Whether something else than its neighbours may have changed the time of a run. */
+function isDisturbed({ hasUnknownNeighbours, hasMovedShares = false, workloads, alsoOn }: LoggedRun): boolean {
+  return hasUnknownNeighbours || hasMovedShares || workloads !== undefined || alsoOn.length > 0;
 }
 
 /** The value of a queued task. Throws Error for a task that is not queued; `guarded` rejects decisions that name one. */

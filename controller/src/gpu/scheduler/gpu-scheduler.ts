@@ -109,7 +109,7 @@ export class GpuScheduler {
   private readonly policy: GpuPolicy;
   /** State of the policy's stage geometry; undefined: it has none. */
   readonly geometry = (): GpuPolicy['geometry'] => this.policy.geometry;
-  readonly unmeasuredPairs = (): ReturnType<GpuPolicy['unmeasuredPairs']> => this.policy.unmeasuredPairs();
+  readonly triedSets = (): ReturnType<GpuPolicy['triedSets']> => this.policy.triedSets();
   private readonly topic: string;
   private wake: Timer | undefined;
   private ticks: Timer | undefined;

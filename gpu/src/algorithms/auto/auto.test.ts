@@ -3,8 +3,8 @@ import { describe, expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { dividedSms, gpuOf, profiledTask, runningTask, taskOf } from '../../testing/fixtures.js';
 import { walk } from '../../testing/random-world.js';
-import { isUnknown } from '../faashare/first-share.js';
-import { QuotaTable } from '../../share/quota-table.js';
+import { SetTrials } from '../../share/set-trials.js';
+import { isUnknown } from '../../stages/place/first-share.js';
 import type { Quotas } from '../../share/quotas.js';
 import type { Decision } from '../../view/decision.js';
 import type { ReportedPlace } from '../../simulate/node-rows.js';
@@ -15,11 +15,13 @@ import type { Policy } from '../../policies/policy.js';
 import { gpusOf, viewOf } from '../../testing/views.js';
 import type { ViewParts } from '../../testing/views.js';
 
-const make = (quotas?: Quotas, policy: PolicyChoice = 'auto'): Policy =>
+const make = (quotas?: Quotas, policy: PolicyChoice = 'auto', setTrials = new SetTrials()): Policy =>
   makePolicy(policy, {
-    ...{ predictorOf: () => dividedSms, admission: 'best-effort', random: seededRandom(1) },
+    ...{ predictorOf: () => dividedSms, admission: 'best-effort', random: seededRandom(1), setTrials },
     ...(quotas && { quotas }),
   });
+/** The same stages without the rule. */
+const inTurns: PolicyChoice = { base: 'auto', settings: { firstSlowdown: 0, fullSlowdown: 0 } };
 
 const decide = (snapshot: ViewParts, policy = make(), event: SchedulingEvent = { kind: 'timer' }): Decision =>
   policy.decide(viewOf({ gpus: [gpuOf('g0')], ...snapshot }), event);
@@ -36,7 +38,7 @@ const reasonsFor = (id: string, { rejected }: Decision): string[] =>
   rejected.filter(({ task }) => task === id).map(({ reason }) => reason);
 
 describe('functions of which nothing is measured', () => {
-  test('start two on a GPU, each with the class of a whole one, while faashare has them take turns', () => {
+  test('start two on a GPU, each with the class of a whole one, while they take turns without the rule', () => {
     const waiting = [plain('f'), plain('g'), plain('h')];
     const decision = decide({ waiting });
     expect(where(decision)).toEqual([
@@ -48,7 +50,7 @@ describe('functions of which nothing is measured', () => {
       'beside /a/f: nothing measured yet; share: filling',
     ]);
     expect(reasonsFor('h', decision)).toEqual(['at most two run together while nothing is measured of one of them']);
-    expect(where(decide({ waiting }, make(undefined, 'faashare')))).toEqual([['f', 'g0', 1]]);
+    expect(where(decide({ waiting }, make(undefined, inTurns)))).toEqual([['f', 'g0', 1]]);
   });
 
   test('join one that runs, and no two', () => {
@@ -84,12 +86,16 @@ describe('functions of which nothing is measured', () => {
     ]);
   });
 
-  test.each(['timeslice', 'exclusive'] as const)(
-    'take turns on a device in mode %s, which holds none to a share',
-    (mode) => {
-      expect(started([plain('f'), plain('g')], { mode })).toEqual(['f']);
-    },
-  );
+  test('share time slices, too, and take turns on a device that serves one process at a time', () => {
+    expect(started([plain('f'), plain('g'), plain('h')], { mode: 'timeslice' })).toEqual(['f', 'g']);
+    expect(started([plain('f'), plain('g')], { mode: 'exclusive' })).toEqual(['f']);
+  });
+
+  test('share though they are known to fill the GPU', () => {
+    const full = ['f', 'g', 'h'].map((id) => profiledTask(id, 1000, 1, { function: `/a/${id}` }));
+    expect(started(full)).toEqual(['f', 'g']);
+    expect(started(full, {}, make(undefined, 'faashare'))).toEqual(['f']);
+  });
 
   test('share with one of which something is known, which keeps its class', () => {
     const known = profiledTask('k', 1000, 0.25, { function: '/a/k' });
@@ -105,7 +111,7 @@ describe('functions of which nothing is measured', () => {
   test('with a share of their owner or less than a GPU for their namespace are planned as before', () => {
     for (const changes of [{ share: 0.5 }, { maxShare: 0.5 }]) {
       const waiting = [plain('f', changes), plain('g', changes), plain('h', changes)];
-      expect(where(decide({ waiting }))).toEqual(where(decide({ waiting }, make(undefined, 'faashare'))));
+      expect(where(decide({ waiting }))).toEqual(where(decide({ waiting }, make(undefined, inTurns))));
     }
   });
 
@@ -113,7 +119,7 @@ describe('functions of which nothing is measured', () => {
     const gpus = [gpuOf('g0', running(plain('f'))), gpuOf('g1', running(plain('g')))];
     const waiting = [plain('h'), plain('i', { namespace: 'b', memoryMiB: 9500 })];
     const decision = decide({ gpus, waiting });
-    expect(where(decision)).toEqual(where(decide({ gpus, waiting }, make(undefined, 'faashare'))));
+    expect(where(decision)).toEqual(where(decide({ gpus, waiting }, make(undefined, inTurns))));
     expect(reasonsFor('h', decision)).toContain('its namespace holds its part of all GPUs');
   });
 
@@ -142,16 +148,13 @@ describe('functions of which nothing is measured', () => {
 
 describe('what is left as it was', () => {
   const both = (waiting: Task[], gpus: ReportedPlace[]): unknown[] =>
-    [make(), make(undefined, 'faashare')].map((policy) => where(decide({ waiting, gpus }, policy)));
+    [make(), make(undefined, inTurns)].map((policy) => where(decide({ waiting, gpus }, policy)));
 
   test('known functions', () => {
-    const filling = ['f', 'g'].map((id) => profiledTask(id, 1000, 1));
     const small = ['f', 'g', 'h'].map((id) => profiledTask(id, 1000, 0.3));
-    for (const waiting of [filling, small]) {
-      const [ours, before] = both(waiting, [gpuOf('g0')]);
-      expect(ours).toEqual(before);
-      expect(ours).toHaveLength(waiting === filling ? 1 : 3);
-    }
+    const [ours, before] = both(small, [gpuOf('g0')]);
+    expect(ours).toEqual(before);
+    expect(ours).toHaveLength(3);
   });
 
   test('batches', () => {
@@ -273,29 +276,61 @@ describe('a second instance of a function', () => {
 
 describe('measurements of a pair', () => {
   const [f, g] = [plain('f'), plain('g')];
-  const tableWith = (times: number, slowdown: number): QuotaTable => {
-    const table = new QuotaTable({ predictorOf: () => dividedSms });
-    const set = [f, g].map(({ function: name, version, batch }) => ({ function: name, version, batch }));
-    for (let one = 0; one < times; one += 1) {
-      table.record(set, { gpuType: 't', mode: 'mps' }, { shares: [100, 100], slowdowns: [slowdown, slowdown] }, 550);
-    }
-    return table;
-  };
   const timed = [f, g].map((task) => ({ ...task, soloMs: 1000 }));
-  const predicted = (table: QuotaTable): unknown[] =>
-    decide({ waiting: timed }, make(table)).starts.map(({ predictedMs }) => predictedMs);
+  /** Trials of runs of 1000 ms alone, and of a set of which each has run `times` times so much longer. */
+  const trialsOf = (set: readonly Task[], times: number, slowdown: number, known = new SetTrials()): SetTrials => {
+    const gpu = { id: 'g9', gpuType: 't', mode: 'mps' } as const;
+    const ran = (task: Task, ranMs: number, others: Task[]): void => {
+      const beside = others.map((one) => ({ task: one, share: 1, part: 1 }));
+      known.ran({ task, gpu, share: 1, ranMs, endedAt: 0, beside });
+    };
+    for (const task of set) for (let run = 0; run < 4; run += 1) ran(task, 1000, []);
+    for (let run = 0; run < times; run += 1) {
+      for (const task of set)
+        ran(
+          task,
+          1000 * slowdown,
+          set.filter((one) => one !== task),
+        );
+    }
+    return known;
+  };
+  const withTrials = (trials: SetTrials): Policy => make(undefined, 'auto', trials);
 
-  test('stand in the place of the rule from the fifth on', () => {
-    expect(predicted(tableWith(4, 1.1))).toEqual([1350, 1350]);
-    expect(predicted(tableWith(5, 1.1))).toEqual([1100, 1100]);
-    expect(decide({ waiting: timed }, make(tableWith(5, 1.1))).starts[0]?.reason).toBe(
-      'beside 1 others; share: filling',
-    );
+  test('stand in the place of the rule once each has run twice', () => {
+    const predicted = (times: number): unknown[] =>
+      decide({ waiting: timed }, withTrials(trialsOf(timed, times, 1.1))).starts.map(({ predictedMs }) => predictedMs);
+    expect([predicted(1), predicted(2)]).toEqual([
+      [1350, 1350],
+      [expect.closeTo(1100), expect.closeTo(1100)],
+    ]);
+    const { starts } = decide({ waiting: timed }, withTrials(trialsOf(timed, 3, 1.1)));
+    expect(starts[0]?.reason).toBe('beside 1 others; share: filling');
   });
 
-  test('that show no gain have the pair take turns', () => {
-    expect(started(timed, {}, make(tableWith(4, 2.1)))).toEqual(['f', 'g']);
-    expect(started(timed, {}, make(tableWith(5, 2.1)))).toEqual(['f']);
+  test('that show no gain have the pair take turns, and not the others', () => {
+    const h = plain('h', { soloMs: 1000 });
+    const trials = (times: number): Policy => withTrials(trialsOf(timed, times, 2.1));
+    expect(started(timed, {}, trials(4))).toEqual(['f', 'g']);
+    expect(started(timed, {}, trials(5))).toEqual(['f']);
+    expect(started([...timed, h], {}, trials(5))).toEqual(['f', 'h']);
+    expect(reasonsFor('g', decide({ waiting: timed }, trials(5)))).toEqual([
+      'measured: together they do too little more work than in turns',
+    ]);
+  });
+
+  test('that show a great gain have a third tried beside the two, which stays if it adds to it', () => {
+    const trio = ['f', 'g', 'h'].map((id) => plain(id, { soloMs: 1000 }));
+    const pair = trio.slice(0, 2);
+    const all = [plain('i', { soloMs: 1000 }), ...trio];
+    const three = (slowdown: number): Policy => withTrials(trialsOf(trio, 4, slowdown, trialsOf(pair, 3, 1.1)));
+    expect(started(trio, {}, withTrials(trialsOf(pair, 3, 1.3)))).toEqual(['f', 'g']);
+    expect(started(trio, {}, withTrials(trialsOf(pair, 3, 1.1)))).toEqual(['f', 'g', 'h']);
+    expect([started(trio, {}, three(1.3)), started(trio, {}, three(1.7))]).toEqual([
+      ['f', 'g', 'h'],
+      ['f', 'g'],
+    ]);
+    expect(started(all, {}, three(1.3))).not.toHaveLength(4);
   });
 
   test('at other shares do not move the class of one that is not known', () => {

@@ -5,5 +5,5 @@ export const auto: PolicyRecord = {
   summary: 'faashare, with two functions of which nothing is measured on a GPU from their first call',
   admit: 'by-prediction',
   plan: 'sub-queues',
-  settings: { firstSlowdown: 1.35 },
+  settings: { firstSlowdown: 1.35, fullSlowdown: 1.35 },
 };

@@ -12,4 +12,5 @@ export const dilu: PolicyRecord = {
   share: 'dilu',
   place: 'dilu',
   scale: 'dilu',
+  asksPredicted: true,
 };

@@ -6,4 +6,5 @@ export const faashare: PolicyRecord = {
     'urgent SLOs first, then the shortest, in sets that fit into memory and that a prediction finds to meet their SLOs (FaaShare)',
   admit: 'by-prediction',
   plan: 'sub-queues',
+  settings: { firstSlowdown: 1.35 },
 };

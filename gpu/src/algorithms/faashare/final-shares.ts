@@ -3,7 +3,7 @@ import { membersOf, outlookBy, residentsOf, setShares, slowdownsOf, unmeasuredMs
 import type { Member, Outlook, SubQueue } from './sub-queue.js';
 import { jobOf } from '../../share/quotas.js';
 import type { QuotaChoice, Quotas } from '../../share/quotas.js';
-import { isUnknown } from './first-share.js';
+import { isUnknown } from '../../stages/place/first-share.js';
 import type { Sharing } from '../../view/decision.js';
 
 /** What can be set of the choice of shares. */
@@ -41,7 +41,7 @@ export function finalShares(
   // Those that are held back get their classes again: no share is fixed for the whole of a run.
   const isMoved = queue.heldKinds !== undefined;
   const asked = isOpen && !isMoved && quotas !== undefined ? ask(queue, quotas) : undefined;
-  const isUnmeasured = queue.firstShare?.isUnmeasured(place, membersOf(queue)) === true;
+  const isUnmeasured = queue.firstShare?.isUnmeasured(place, membersOf(queue), queue.startsAt) === true;
   if (isUnmeasured && quotas !== undefined) askForFills(queue, quotas);
   const filling = take(queue, planned, quotas);
   const fillingMs = timeOf(queue, filling);
@@ -71,9 +71,9 @@ export function finalShares(
 /** Gives the members these shares. The outlook goes by measurements of those that run together, else by predictions. */
 function take(queue: SubQueue, shares: readonly number[], quotas: Quotas | undefined): Outlook {
   setShares(queue, shares);
-  const { place, firstShare } = queue;
+  const { place, firstShare, startsAt } = queue;
   queue.outlook = outlookBy(queue, (together) =>
-    firstShare?.isUnmeasured(place, together) === true
+    firstShare?.isUnmeasured(place, together, startsAt) === true
       ? slowdownsOf(queue, together)
       : (measuredOf(queue, together, quotas) ?? slowdownsOf(queue, together)),
   );

@@ -29,7 +29,7 @@ export interface Hold {
 export function bestHold(queue: SubQueue, minGain: number): Hold | undefined {
   const all = membersOf(queue);
   // What a pair of which nothing is measured does at other limits is not known.
-  if (all.length < 2 || queue.firstShare?.slowdowns(queue.place, all) !== undefined) return undefined;
+  if (all.length < 2 || queue.firstShare?.slowdowns(queue.place, all, queue.startsAt) !== undefined) return undefined;
   const free = outlookBy(queue, (together) => slowdownsOf(queue, together));
   if (free.late === 0 && minGain >= 1) return undefined;
   const { predictions, startsAt } = queue;

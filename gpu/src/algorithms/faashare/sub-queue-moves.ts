@@ -51,9 +51,11 @@ export function joined(
   if (prospect.endBy !== undefined && !isDoneBy(prospect.endBy, queue, after)) return keptForAnother;
   if (queue.fork.busy > 0) {
     const latestAt = Math.max(prospect.horizonAt, before.lastAt);
-    // Of a pair that is not known the times mostly are guesses, and next to turns it is done sooner in any case.
-    const isGuessed = queue.firstShare?.isUnmeasured(queue.place, membersOf(tried)) === true;
-    if (after.lastAt > latestAt && !isGuessed) {
+    // Of sets that are tried the times mostly are guesses; of others their runs have told that they gain.
+    if (queue.firstShare?.slowdowns(queue.place, membersOf(tried), queue.startsAt) !== undefined) {
+      return { queue, tried, costMs: after.sumAt - before.sumAt - queue.startsAt };
+    }
+    if (after.lastAt > latestAt) {
       const numbers = { endsInMs: after.lastAt - queue.startsAt, latestInMs: latestAt - queue.startsAt };
       return { reason: 'it would be done after all other GPUs', numbers };
     }

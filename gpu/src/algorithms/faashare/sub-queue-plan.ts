@@ -11,13 +11,14 @@ import type { NamespaceQueue, SavedTurns } from './namespace-fairness.js';
 import { Progress, firstQueueOn, membersOf, outlookOf, unmeasuredMs, residentsOf } from './sub-queue.js';
 import type { Seen, Member, SubQueue } from './sub-queue.js';
 import { functionKeyOf } from '../../ledger/occupancy.js';
-import { firstShareOf, isUnknown } from './first-share.js';
+import { firstShareOf, isUnknown } from '../../stages/place/first-share.js';
 import type { PredictionCache } from '../../stages/order/set-predictions.js';
 import { FirstQueues, laterQueues } from './sub-queues.js';
 import type { PlanOptions } from './sub-queues.js';
 import { turnsOf } from './turn-order.js';
 import type { Queued, Turn, TurnSettings } from './turn-order.js';
 import type { Quotas } from '../../share/quotas.js';
+import type { SetTrials } from '../../share/set-trials.js';
 import { sufficientShare } from '../../stages/share/share.js';
 import type { ObservedRun, Sharing, Start } from '../../view/decision.js';
 import { seenPlaces } from '../../view/running.js';
@@ -34,6 +35,8 @@ interface SubQueueSettings extends PlanOptions, TurnSettings, ShareOptions {
   tolerance: number;
   /** Slowdown of two best-effort tasks together while nothing is measured of one of them (`FirstShare`); 0: it is predicted. */
   firstSlowdown: number;
+  /** The same while nothing is measured of them together, if both have figures and one is known to fill the GPU. */
+  fullSlowdown: number;
   /** Exchanges that are tried by prediction in one decision, at most. */
   maxExchanges: number;
   /**
@@ -60,6 +63,7 @@ export const subQueueDefaults = {
   maxExchanges: 4,
   minMoveGain: 0.02,
   firstSlowdown: 0,
+  fullSlowdown: 0,
 } satisfies SubQueueSettings;
 
 /**
@@ -73,13 +77,14 @@ export const subQueueDefaults = {
 export function subQueuePlan(
   predictions: PredictionCache,
   quotas: Quotas | undefined,
+  trials: SetTrials,
   options: SubQueueSettings,
 ): Planner {
   const turns = new NamespaceTurns();
   const arrivals = new ArrivalLoad();
   const progress = new Progress();
   const moves = new ShareMoves();
-  const firstShare = firstShareOf(options.firstSlowdown, quotas);
+  const firstShare = firstShareOf({ unknown: options.firstSlowdown, full: options.fullSlowdown }, trials);
   /** The charge of each task that runs, by its id. */
   const charged = new Map<string, { namespace: string; shareMs: number }>();
 
@@ -297,7 +302,8 @@ function startsOf(queue: SubQueue, at: number, source: Sharing['source']): Start
 function besideOf(queue: SubQueue, task: Task): string {
   const { place, firstShare, running, members } = queue;
   const others = running.length + members.length - 1;
-  if (others !== 1 || firstShare?.isUnmeasured(place, membersOf(queue)) !== true) return `beside ${others} others`;
+  if (others !== 1 || firstShare?.isUnmeasured(place, membersOf(queue), queue.startsAt) !== true)
+    return `beside ${others} others`;
   const other = membersOf(queue).find((member) => member.task !== task);
   const isOwn = other?.task.namespace === task.namespace;
   return `beside ${isOwn ? other.task.function : 'a function of another namespace'}: nothing measured yet`;

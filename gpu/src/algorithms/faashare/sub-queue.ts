@@ -1,6 +1,7 @@
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- slowdowns and outlooks have an element for each running task and member, in their order */
-import { isUnknown } from './first-share.js';
-import type { FirstShare, Sharer } from './first-share.js';
+import { isUnknown } from '../../stages/place/first-share.js';
+import type { FirstShare } from '../../stages/place/first-share.js';
+import type { Sharer } from '../../share/set-trials.js';
 import { PlaceFork } from '../../ledger/fork.js';
 import type { SeenPlace } from '../../view/running.js';
 import { deadlineAt, plannedShare } from '../../view/view.js';
@@ -118,7 +119,7 @@ export function residentsOf(queue: SubQueue): Member[] {
   const planned = running.map((one) => plannedShare(place.movesShares, one));
   const kinds = running.map(({ task }, index) => predictions.kindOf(task.features, planned[index]!));
   const sharers = running.map(({ task }, index): Sharer => ({ task, share: planned[index]! }));
-  const slowdowns = queue.firstShare?.slowdowns(place, sharers) ?? predictions.slowdowns(kinds);
+  const slowdowns = queue.firstShare?.slowdowns(place, sharers, at) ?? predictions.slowdowns(kinds);
   queue.residents = running.map((one, index): Member => {
     const { task, startedAt } = one;
     const share = planned[index]!;
@@ -191,16 +192,30 @@ export function hasRoom(queue: SubQueue, task: Task): boolean {
 
 /** Why the rule for unknown functions keeps a task out of a sub-queue; `waitMs`: as in `FirstShare.refusal`. */
 export function firstShareRefusal(queue: SubQueue, task: Task, waitMs: () => number): Refusal | undefined {
-  const { firstShare, place, running, members, isKeptFromUnknown } = queue;
+  const { firstShare, place, running, members, isKeptFromUnknown, startsAt: at } = queue;
   if (firstShare === undefined) return undefined;
-  const beside = running.length + members.length;
-  if (isKeptFromUnknown && isUnknown(task)) return { reason: keptForStrict, numbers: { beside } };
-  if (beside === 0) return undefined;
-  return firstShare.refusal(place, [...running, ...members].map(taskIn), task, waitMs);
+  if (isKeptFromUnknown && isUnknown(task)) {
+    return { reason: keptForStrict, numbers: { beside: running.length + members.length } };
+  }
+  const [asking, ...there] = sharersWith(queue, task);
+  return firstShare.refusal(place, there, asking, { at, waitMs });
+}
+
+/** Whether the rule for unknown functions is about all that would run together with a task: each counts as a part of the GPU then. */
+export function isByRule(queue: SubQueue, task: Task): boolean {
+  const { firstShare, place, startsAt } = queue;
+  return firstShare?.slowdowns(place, sharersWith(queue, task), startsAt) !== undefined;
+}
+
+/** A task, and what runs and is to start beside it. */
+function sharersWith({ place, running, members }: SubQueue, task: Task): [Sharer, ...Sharer[]] {
+  const all: [Sharer, ...Sharer[]] = [{ task, share: task.share ?? sufficientShare(task) }];
+  for (const one of running) all.push({ task: one.task, share: plannedShare(place.movesShares, one) });
+  for (const one of members) all.push({ task: one.task, share: one.share });
+  return all;
 }
 
 const keptForStrict = 'it is kept for a task with an SLO that waits';
-const taskIn = ({ task }: { task: Task }): Task => task;
 
 export function add(queue: SubQueue, member: Member): void {
   queue.fork.hold(workOf(member.task), member.share);
@@ -221,10 +236,10 @@ export function membersOf(queue: SubQueue): Member[] {
 
 /** How much slower they are beside each other than alone. */
 export function slowdownsOf(
-  { place, predictions, firstShare }: SubQueue,
+  { place, predictions, firstShare, startsAt }: SubQueue,
   members: readonly Member[],
 ): readonly number[] {
-  const byRule = firstShare?.slowdowns(place, members);
+  const byRule = firstShare?.slowdowns(place, members, startsAt);
   if (byRule !== undefined) return byRule;
   return predictions.slowdowns(members.map(({ kind }) => kind));
 }

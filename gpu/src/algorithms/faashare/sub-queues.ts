@@ -12,6 +12,7 @@ import {
   add,
   firstShareRefusal,
   hasRoom,
+  isByRule,
   isWarmOn,
   laterQueueOn,
   memberOf,
@@ -254,10 +255,10 @@ export class FirstQueues {
         this.reject(task, queue, { reason: keptForOthers, numbers: { ...this.holdings.numbersOf(task), share } });
         continue;
       }
-      if (fork.busy > 0 && (load > maxLoad || isOver)) {
+      const isFull = load > maxLoad && !isByRule(queue, task);
+      if (fork.busy > 0 && (isFull || isOver)) {
         const most = isOver ? maxLoadOver : maxLoad;
-        const reason =
-          isOver && load <= maxLoad ? 'its namespace holds its part of all GPUs' : 'its SMs are given away';
+        const reason = isOver && !isFull ? 'its namespace holds its part of all GPUs' : 'its SMs are given away';
         this.reject(task, queue, { reason, numbers: { load: fork.load, share, most } });
         continue;
       }

@@ -7,4 +7,5 @@ export const leastLoaded: PolicyRecord = {
   plan: 'least-loaded',
   needsNoProfiles: true,
   takesAsTheyCome: true,
+  asksPredicted: true,
 };

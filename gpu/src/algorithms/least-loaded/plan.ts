@@ -1,4 +1,5 @@
 import { requestOfTask } from '../../view/requests.js';
+import type { FirstShare } from '../../stages/place/first-share.js';
 import { placeLeastLoaded } from '../../stages/place/least-loaded.js';
 import type { Placing } from '../../stages/place/place.js';
 import { dueFirst } from '../../stages/order/earliest-deadline.js';
@@ -20,6 +21,7 @@ const placing: Placing = {
  * Places the earliest deadline first, on the place with the least share given away. It predicts nothing: a share is the one
  * that the task's owner has fixed, else the whole GPU. Starts are held in the view's ledger.
  */
-export const leastLoadedPlan: Planner = {
-  plan: ({ view, tasks }) => placedInTurns(view, dueFirst(tasks, view.at), placing, 'least given away there'),
-};
+export function leastLoadedPlan(rule: FirstShare | undefined): Planner {
+  const how = { placing, reason: 'least given away there', rule };
+  return { plan: ({ view, tasks }) => placedInTurns(view, dueFirst(tasks, view.at), how) };
+}

@@ -96,6 +96,11 @@ export class Bandwidths {
     return this.solved.get(name)?.value ?? (this.mean ??= this.meanValue());
   }
 
+  /** Whether a function's own requirement is used: it was measured, and requirements predict better than a constant. */
+  knows(name: string): boolean {
+    return this.isBetter && this.solved.has(name);
+  }
+
   /** Learns from a run that took `slowdown` times its time alone on the same place. Wrong slowdowns are ignored. */
   observe(name: string, beside: readonly BesidePart[], slowdown: number): void {
     if (!(slowdown >= leastSlowdown && slowdown <= mostSlowdown) || beside.length > mostBeside) return;

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { requestOfTask } from '../../view/requests.js';
 import { SliceSlowdowns } from './slowdowns.js';
-import { dividedSms, fillingInTurn, gpuOf, runningTask, taskOf } from '../../testing/fixtures.js';
+import { dividedSms, fillingInTurn, gpuOf, profiledTask, runningTask, taskOf } from '../../testing/fixtures.js';
 import type { Decision } from '../../view/decision.js';
 import type { ReportedPlace } from '../../simulate/node-rows.js';
 import type { Task } from '../../view/view.js';
@@ -220,7 +220,7 @@ describe('batches', () => {
     const { starts } = decided([...waiting, ...['u0', 'u1'].map((id) => request(id, { sloMs: 400 }))]);
     expect(starts.map(({ choice }) => choice?.reuses)).toEqual(['g0 0', 'g0 0', 'g0 0', undefined, 't3', 't3']);
     // Without an idle instance a start takes longer than the deadline leaves.
-    const busy = [gpuOf('g0', { running: [runningTask(taskOf('r'), 1)] })];
+    const busy = [gpuOf('g0', { running: [runningTask(profiledTask('r', 100, 0.5), 1)] })];
     const five = decide({ gpus: busy, waiting: [...waiting, request('t4', { sloMs: 400 })] });
     expect(five.starts.map(({ choice }) => choice?.reuses)).toEqual([undefined, 't0', 't0', 'r', 'r']);
   });

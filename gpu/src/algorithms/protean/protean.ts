@@ -15,4 +15,5 @@ export const protean: PolicyRecord = {
   scale: 'protean',
   geometry: 'protean',
   procure: 'protean',
+  asksPredicted: true,
 };

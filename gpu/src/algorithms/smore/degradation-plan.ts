@@ -11,6 +11,9 @@ import type { DegradationSearch } from '../../stages/place/by-degradation.js';
 import { placesToKeep } from '../../stages/place/least-loaded.js';
 import { PlaceCosts } from '../../stages/place/place-costs.js';
 import type { PlacementLimits, PlacementStamp } from '../../stages/place/candidate.js';
+import type { FirstShare } from '../../stages/place/first-share.js';
+import { predictedFilters } from '../../stages/place/predicted-filters.js';
+import type { PredictedFilter } from '../../stages/place/predicted-filters.js';
 import { RiskMarks } from './risk-marks.js';
 import type { SavedMarks } from './risk-marks.js';
 import { SetEffects } from '../../stages/place/set-effects.js';
@@ -72,7 +75,11 @@ interface SavedPlan {
  * and keeps a place, idle instances are preferred, a cold start counts against the deadline, and a place without workloads
  * is one of the choices.
  */
-export function degradationPlan(modelOf: ModelOf, settings: typeof degradationDefaults): Planner {
+export function degradationPlan(
+  modelOf: ModelOf,
+  settings: typeof degradationDefaults,
+  rule: FirstShare | undefined,
+): Planner {
   const effects = new SetEffects(modelOf, settings.countsExcess > 0);
   const costs = new PlaceCosts(effects, settings);
   const priority = new InterferencePriority();
@@ -96,6 +103,7 @@ export function degradationPlan(modelOf: ModelOf, settings: typeof degradationDe
     const waits = new Map<string, BackOff>();
     const tried = new Tries();
     const kept = new Set<string>();
+    const filters = predictedFilters(rule, view, tasks);
     for (const { task, isOverdue: late } of priority.turns(tasks, at)) {
       const wait = backOffs.get(task.id);
       if (!(late || mayTry(task, wait, { at, event })) || tried.failures >= settings.mostFailures) {
@@ -106,7 +114,7 @@ export function degradationPlan(modelOf: ModelOf, settings: typeof degradationDe
       const request = requestAtFill(task);
       learnFrom(task, request);
       const known = tried.reasonsFor(task, request, at);
-      const choice = known ?? place(task, request, { open, kept, at });
+      const choice = known ?? place(task, request, { open, kept, at, predicted: filters(task, request.share.smLimit) });
       if (isPlaced(choice)) {
         open.ledger.hold(reservationOf(task.id, request, choice), Infinity);
         starts.push(startOf(task.id, choice, isFirstFit() ? 'will do, of those drawn' : 'least degradation'));
@@ -126,10 +134,15 @@ export function degradationPlan(modelOf: ModelOf, settings: typeof degradationDe
   function place(
     task: Task,
     request: PlacementRequest,
-    { open, kept, at }: { open: OpenLedger; kept: ReadonlySet<string>; at: number },
+    {
+      open,
+      kept,
+      at,
+      predicted,
+    }: { open: OpenLedger; kept: ReadonlySet<string>; at: number; predicted: PredictedFilter | undefined },
   ): PlacementChoice {
     const { ledger, isOpen, epoch } = open;
-    const limits: PlacementLimits = { kept, isOpen, ...(task.allowed && { allowed: task.allowed }) };
+    const limits: PlacementLimits = { kept, isOpen, predicted, ...(task.allowed && { allowed: task.allowed }) };
     const stamp: PlacementStamp = { epoch, at };
     const search: DegradationSearch = {
       effects,

@@ -7,4 +7,5 @@ export const smore: PolicyRecord = {
   admit: 'latest-start',
   plan: 'by-degradation',
   preempt: 'workload-guard',
+  asksPredicted: true,
 };

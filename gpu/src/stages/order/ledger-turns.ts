@@ -1,6 +1,8 @@
 // Tasks one after the other, each placed in the ledger by a rule.
 import { reservationOf, startOf } from '../place/bind.js';
 import type { PlacementLimits } from '../place/candidate.js';
+import type { FirstShare } from '../place/first-share.js';
+import { predictedFilters } from '../place/predicted-filters.js';
 import type { Refusal } from '../place/fact-filters.js';
 import { joinBatch, placesToKeep } from '../place/least-loaded.js';
 import type { LedgerPlace, Placing } from '../place/place.js';
@@ -21,8 +23,17 @@ import type { Planned, Planner } from './plan.js';
  * Places the tasks of `turns` one after the other and holds what it finds in the ledger of the view. A task that fits nowhere
  * waits, and may be overtaken until it is overdue. The requests of a batch run in one instance. `reason` is that of the starts.
  */
-export function placedInTurns(view: View, turns: readonly Turn[], placing: Placing, reason: string): Planned {
+export function placedInTurns(
+  view: View,
+  turns: readonly Turn[],
+  { placing, reason, rule }: { placing: Placing; reason: string; rule?: FirstShare | undefined },
+): Planned {
   const { ledger, isOpen, epoch } = view.ledger;
+  const filters = predictedFilters(
+    rule,
+    view,
+    turns.map(({ task }) => task),
+  );
   const placeIn = placing.begin(view, turns);
   const stamp = { epoch, at: view.at };
   const kept = new Set<string>();
@@ -55,7 +66,8 @@ export function placedInTurns(view: View, turns: readonly Turn[], placing: Placi
     }
     const { allowed } = task;
     const asked = placing.judgesTasks ? undefined : keyOf(request, task);
-    const limits: PlacementLimits = { kept, isOpen, ...(allowed && { allowed }) };
+    const predicted = filters(task, request.share.smLimit);
+    const limits: PlacementLimits = { kept, isOpen, predicted, ...(allowed && { allowed }) };
     const known = asked === undefined ? undefined : unplaceable.get(asked);
     const place = (): PlacementChoice => placeIn(request, limits, stamp, task);
     const join = (): PlacementChoice => joinBatch(ledger, request, limits, stamp);
@@ -125,6 +137,8 @@ interface TurnStages {
   placing: Placing;
   /** The name of the stage that places, for reasons. */
   placeName: string;
+  /** Of the predicted filters; undefined: the policy asks none. */
+  rule?: FirstShare | undefined;
 }
 
 /** State of such stages, where that of the places is kept. */
@@ -134,12 +148,12 @@ interface SavedTurns {
 }
 
 /** A planner of such stages. */
-export function turnsInLedger({ order, placing, placeName }: TurnStages): Planner {
+export function turnsInLedger({ order, placing, placeName, rule }: TurnStages): Planner {
   const keepsPlaces = placing.saved !== undefined;
   return {
     plan({ view, tasks }) {
       const turns = order(tasks, view.at, view.workloads, view.ledger.ledger);
-      return placedInTurns(view, turns, placing, `the first by '${placeName}'`);
+      return placedInTurns(view, turns, { placing, reason: `the first by '${placeName}'`, rule });
     },
     ...(order.gathers && { gathers: true }),
     observe: (run) => order.observe?.(run),

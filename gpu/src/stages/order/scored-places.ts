@@ -120,9 +120,10 @@ class ScoredSearch {
     const { share, score } = this.rule;
     const { kept, isNew = false } = limits;
     const idle = isNew ? [] : idleInstances(account.occupants, task);
+    const joined = joinedOn(account, task, limits);
     const refusal = kept.has(account.id)
       ? keptForAnother
-      : refusalOf(account, request, joinedOn(account, task, limits));
+      : (refusalOf(account, request, joined) ?? limits.predicted?.(account, joined));
     if (refusal !== undefined) return refusal;
     const { place } = account;
     const candidate: CandidatePlace = { account, kind: kindOf(place), residents: this.residentsOf(account) };

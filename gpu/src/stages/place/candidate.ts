@@ -11,6 +11,7 @@ import { classAtOrAbove } from '../../view/shares.js';
 import type { Task } from '../../view/view.js';
 import { keptForAnother, mostRejections } from '../../view/decision.js';
 import type { Refusal } from './fact-filters.js';
+import type { PredictedFilter } from './predicted-filters.js';
 
 /** Limits on the places of one activation, besides facts of the places. */
 export interface PlacementLimits {
@@ -24,6 +25,8 @@ export interface PlacementLimits {
   fit?: 'best' | 'first';
   /** It gets an instance of its own, even if one idles. */
   isNew?: boolean;
+  /** What is predicted or measured of those on a place; absent: nothing is asked. */
+  predicted?: PredictedFilter | undefined;
 }
 
 /** Time and lease of a decision, which its placements carry. */
@@ -62,11 +65,12 @@ export function accountsFor(ledger: Ledger, { allowed }: PlacementLimits): reado
 export function candidateAt(
   account: PlaceAccount,
   request: PlacementRequest,
-  { kept, isOpen }: PlacementLimits,
+  { kept, isOpen, predicted }: PlacementLimits,
   joined: Occupant | undefined,
 ): Candidate | undefined {
   if (!isOpen(account.place.node.invoker) || kept.has(account.id)) return undefined;
-  return refusing(account, request, joined) === undefined ? candidateOf(account, request, joined) : undefined;
+  if (refusing(account, request, joined) !== undefined || predicted?.(account, joined) !== undefined) return undefined;
+  return candidateOf(account, request, joined);
 }
 
 /** A place of which facts refuse nothing. */
@@ -328,7 +332,7 @@ export function alternativesOf(
     if (!isOpen || isAmong(chosen, account)) continue;
     const isJoined = limits.isNew !== true && instances.has(account);
     const joined = isJoined ? instanceFor(account.occupants, request) : undefined;
-    found.push(new PastAccount(account, joined, refusalBy(limits, account)));
+    found.push(new PastAccount(account, joined, refusalBy(limits, account, request, joined)));
   }
   return found;
 }
@@ -376,7 +380,15 @@ function looking(ledger: Ledger, limits: PlacementLimits): readonly PlaceAccount
 const notAllowed: Refusal = { reason: 'it may not run there', numbers: {} };
 
 /** Why a place may not be chosen though facts would let it; undefined if it may. */
-function refusalBy({ allowed, kept }: PlacementLimits, { id }: PlaceAccount): Refusal | undefined {
-  if (allowed?.has(id) === false) return notAllowed;
-  return kept.has(id) ? keptForAnother : undefined;
+function refusalBy(
+  { allowed, kept, predicted }: PlacementLimits,
+  account: PlaceAccount,
+  request: PlacementRequest,
+  joined: Occupant | undefined,
+): Refusal | undefined {
+  if (allowed?.has(account.id) === false) return notAllowed;
+  if (kept.has(account.id)) return keptForAnother;
+  // Facts are told first.
+  if (predicted === undefined || refusing(account, request, joined) !== undefined) return undefined;
+  return predicted(account, joined);
 }

@@ -104,7 +104,7 @@ export class RunLog {
     }
     const ranMs = endMs - entry.run.startMs;
     const beside = Array.from(entry.besideMs.values(), ({ task, share, ms }) => ({ task, share, part: ms / ranMs }));
-    return { ...entry.run, ranMs, beside };
+    return { ...entry.run, ranMs, endedAt: entry.run.startedAt + ranMs, beside };
   }
 
   private remove(id: string, entry: Entry): void {
