@@ -126,7 +126,7 @@ export const gpuSchemas = {
           enum: ['trying', 'stays', 'split'],
           description: 'Whether the set is measured, gains and may run, or does not and is kept apart',
         },
-        runs: whole('Runs under overlap'),
+        runs: whole('Measured runs of its members until it was decided'),
         gain: {
           type: 'number',
           description: 'Work that the set does, in the unit of turns: sum of times alone over times together',

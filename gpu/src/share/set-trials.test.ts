@@ -127,7 +127,7 @@ describe('a pair', () => {
 
   test('says nothing while a member was never measured alone', () => {
     const world = new World().alone(f).together([f, g], 6, () => 3);
-    expect(world.standing(f, g)).toMatchObject({ state: 'trying', runs: 12 });
+    expect(world.standing(f, g)).toMatchObject({ state: 'trying', runs: 6 });
     expect(world.standing(f, g).gain).toBeUndefined();
   });
 
@@ -190,16 +190,17 @@ describe('a run alone', () => {
     world.trials.keptFor(gpu, place, { task, share: 1 }, world.at);
 
   test('has a place kept for it after twenty runs without one, for one run', () => {
-    const world = new World().alone(f, 1000).together([f, g], 19, () => 1.2);
-    expect(ask(world, g)).toBeUndefined();
+    const world = new World().alone(f, 1000).together([f, g], 9, () => 1.2);
     world.ran(g, 120, [f]);
+    expect(ask(world, g)).toBeUndefined();
+    world.ran(f, 120, [g]);
     expect([ask(world, g), ask(world, f), ask(world, g, 'g1')]).toEqual(['itself', 'another', undefined]);
     world.ran(g, 100, []);
     expect([ask(world, f), ask(world, g)]).toEqual([undefined, undefined]);
   });
 
   test('keeps a place for half a minute at most', () => {
-    const world = new World().alone(f, 1000).together([f, g], 20, () => 1.2);
+    const world = new World().alone(f, 1000).together([f, g], 10, () => 1.2);
     expect([ask(world, g), ask(world, f)]).toEqual(['itself', 'another']);
     world.at += 30_000;
     expect([ask(world, f), ask(world, g)]).toEqual([undefined, undefined]);

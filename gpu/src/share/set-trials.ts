@@ -35,7 +35,7 @@ export type SetState = 'untried' | 'trying' | 'stays' | 'split';
 /** What is known of a set. */
 export interface SetStanding {
   state: SetState;
-  /** Runs under overlap. */
+  /** Measured runs of its members until it was decided. */
   runs: number;
   /** Σ(alone / together), with its one-sided 95 % ends; absent: too few runs of one of its members. */
   gain?: SetGain;
@@ -72,12 +72,14 @@ const thirdFrom = 1.7;
 const splitMs = 24 * 3_600_000;
 /** Runs of a member that count; and what a ratio may be: a clock that jumped is no measurement. */
 const [keptRatios, greatestRatio] = [16, 1.5];
-/** First runs alone of a function that do not count, runs alone that make a median, and those that are kept. */
+/** First runs of a function that do not count, runs alone that make a median, and those that are kept. */
 const [firstRuns, leastAlone, keptAlone] = [2, 2, 16];
 /** Runs without a time alone after which neighbours are held for one run; and the part of all runs that may be held for. */
 const [heldAfter, mostHeld] = [20, 0.02];
 /** How long a place is kept for a run alone, ms. */
 const keptMs = 30_000;
+/** Greatest part of a run beside others with which it counts as alone. */
+const leastBeside = 0.02;
 /** Part of a run in which a neighbour may be missing or another one be there; and least part beside a neighbour that tells its cost. */
 const [tolerance, leastOverlap] = [0.1, 0.5];
 /** Features that differ by no more make functions alike. */
@@ -89,11 +91,11 @@ const maxCompared = 256;
 
 /** Times of a function alone on a kind of GPU. */
 interface Alone {
-  /** The last ones, ms, but for the very first. */
+  /** The last ones, ms. */
   timesMs: number[];
-  /** Runs alone that did not count. */
+  /** Its first runs, which do not count. */
   skipped: number;
-  /** Runs beside others since the last one alone. */
+  /** Runs of its sets while too few alone are known. */
   missing: number;
 }
 
@@ -173,6 +175,11 @@ export class SetTrials {
     return 'itself';
   }
 
+  /** A set begins to run, of which nothing is known yet. */
+  began(gpu: GpuKind, together: readonly Sharer[], at: number): void {
+    if (this.standing(gpu, together, at).state === 'untried') this.setOf(gpu, together, at);
+  }
+
   /** Learns from a run. Of a run with an SLO, of several GPUs, or that was disturbed, its place's busy time counts only. */
   ran(run: TrialRun): void {
     const { task, gpu, ranMs, beside, isWarm = true, isDisturbed = false } = run;
@@ -182,52 +189,52 @@ export class SetTrials {
     const ownMs = ranMs / (1 + parts);
     const tells = isWarm && !isDisturbed && task.gpus === 1 && task.sloMs === undefined && task.version !== '';
     if (tells) this.runs += 1;
-    const set = tells && parts > 0 ? this.learnBeside(run, at) : undefined;
+    const isAlone = parts <= leastBeside;
+    const own = tells ? this.aloneOf(aloneKey(gpu, run)) : undefined;
+    const set = own !== undefined && !isAlone ? this.learnBeside(run, own, at) : undefined;
     this.budgets.ran(gpu.id, at, ownMs, set?.key, set?.lostMs);
-    if (tells && parts === 0) this.learnAlone(run);
+    if (own === undefined) return;
+    if (isAlone) {
+      if (this.kept.get(gpu.id)?.id === aloneKey(gpu, run)) this.kept.delete(gpu.id);
+      if (own.skipped >= firstRuns) own.timesMs = [...own.timesMs, ranMs].slice(-keptAlone);
+    }
+    if (own.skipped < firstRuns) own.skipped += 1;
   }
 
-  private learnAlone({ task, gpu, share, ranMs }: TrialRun): void {
-    const key = aloneKey(gpu, { task, share });
-    if (this.kept.get(gpu.id)?.id === key) this.kept.delete(gpu.id);
+  /** What is known of a function alone, at a share on a kind of GPU. */
+  private aloneOf(key: string): Alone {
     const alone = this.alone.get(key) ?? { timesMs: [], skipped: 0, missing: 0 };
-    if (alone.skipped < firstRuns) alone.skipped += 1;
-    else alone.timesMs = [...alone.timesMs, ranMs].slice(-keptAlone);
     keepNewest(this.alone, key, alone, maxAlone);
+    return alone;
   }
 
   /** Gives the set if the run was in a trial of it, and what work was lost. */
-  private learnBeside(run: TrialRun, at: number): { key: string; lostMs: number } | undefined {
+  private learnBeside(run: TrialRun, own: Alone, at: number): { key: string; lostMs: number } | undefined {
     const { task, gpu, share, ranMs, beside } = run;
-    const alone = this.aloneOf(aloneKey(gpu, run));
     const neighbours = neighboursOf(beside);
     if (neighbours === undefined || neighbours.others.some((one) => one.task.sloMs !== undefined)) return undefined;
     const together = [{ task, share }, ...neighbours.others];
     const set = this.setOf(gpu, together, at);
-    if (set.state !== 'stays') set.runs += 1;
+    // A set is known once all of its members were measured alone, however few runs one of them has.
+    for (const one of together) {
+      const alone = this.aloneOf(aloneKey(gpu, one));
+      if (alone.timesMs.length < leastAlone) alone.missing += 1;
+    }
+    if (own.timesMs.length < leastAlone) return undefined;
     const ids = together.map(idOf);
     const key = keyOf(gpu, ids);
-    this.onChange(key, set);
-    if (alone === undefined) return undefined;
     const { overlap } = neighbours;
-    const ratio = (alone / ranMs - (1 - overlap)) / overlap;
-    const own = ids[0]!;
+    const ratio = (medianOf(own.timesMs) / ranMs - (1 - overlap)) / overlap;
     const bounded = Math.min(greatestRatio, Math.max(0, ratio));
-    set.ratios[own] = [...set.ratios[own]!, bounded].slice(-keptRatios);
+    const ratios = set.ratios[ids[0]!]!;
+    ratios.push(bounded);
+    if (ratios.length > keptRatios) ratios.shift();
+    if (set.state === 'trying') set.runs += 1;
+    this.onChange(key, set);
     const wasTrial = set.state === 'trying';
     judge(set, this.bestPairIn(gpu, together, at), at);
     if (set.state === 'split') this.splits.add(set);
     return wasTrial ? { key, lostMs: ranMs * overlap * (1 / together.length - bounded) } : undefined;
-  }
-
-  /** The median alone of a function; a run of it beside others is counted where there is none. */
-  private aloneOf(key: string): number | undefined {
-    const alone = this.alone.get(key) ?? { timesMs: [], skipped: 0, missing: 0 };
-    const { timesMs } = alone;
-    if (timesMs.length >= leastAlone) return medianOf(timesMs);
-    alone.missing += 1;
-    keepNewest(this.alone, key, alone, maxAlone);
-    return undefined;
   }
 
   /** The set, and a new one where there is none or it was split long ago. */

@@ -108,7 +108,7 @@ describe('devices', () => {
       [['stays beside /bob/secret: 1.25 times alone in turns, takes 1.33 times as long'], {}],
     ]);
     tried = [set(both, { ratios: { '/alice/classify@1#1:100': [], '/bob/secret@1#1:100': [] }, runs: 1 })];
-    expect(await toldOf(operator)).toMatchObject([[['trying beside /bob/secret (1 run)'], {}]]);
+    expect(await toldOf(operator)).toMatchObject([[['trying beside /bob/secret (1 run measured)'], {}]]);
   });
 
   test('need a key', async () => {

@@ -111,7 +111,7 @@ const paired = {
   functions: [
     ...['fa', 'fb'].map((name, at, all) => ({
       ...{ container: name, action: `/guest/${name}`, namespace: 'guest', share: 1, memoryMiB: 2048, running: 1 },
-      sets: [{ text: `trying beside /guest/${all[1 - at]} (3 runs)` }],
+      sets: [{ text: `trying beside /guest/${all[1 - at]} (3 runs measured)` }],
     })),
   ],
   workloads: [],
@@ -120,8 +120,8 @@ const paired = {
 const pairPicture = `GPU    Invoker   Type                 Mode  State    SMs  Busy  Used MiB    MiB  Functions
     Function   Share   MiB  Holds  Running
 GPU-0  invoker0  a100-40 (simulated)  mps   healthy  108   26%      2048  40960          2
-    /guest/fa   100%  2048      -        1  trying beside /guest/fb (3 runs)
-    /guest/fb   100%  2048      -        1  trying beside /guest/fa (3 runs)
+    /guest/fa   100%  2048      -        1  trying beside /guest/fb (3 runs measured)
+    /guest/fb   100%  2048      -        1  trying beside /guest/fa (3 runs measured)
 `;
 
 describeCases('wsk gpu: devices and instances', [

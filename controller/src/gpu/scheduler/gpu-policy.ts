@@ -40,6 +40,7 @@ import { RunningPlaces } from './running-places.js';
 import type { SampledPlace } from './running-places.js';
 import type { Procurer } from './live-actuator.js';
 import { viewOf } from './live-view.js';
+import type { FirstShare } from '@gpuwhisk/gpu/stages/place/first-share';
 import { TriedSets } from './tried-sets.js';
 import { SeenWorkloads } from './seen-workloads.js';
 import type { KnownInstances } from './cluster-view.js';
@@ -102,6 +103,8 @@ export class GpuPolicy {
   private readonly runs = new RunLog();
   private readonly places: RunningPlaces;
   private readonly feedback: Feedback;
+  /** For functions of which nothing is measured; undefined: the policy has none. */
+  private readonly rule: FirstShare | undefined;
   private readonly arrivals = new Arrivals();
   private readonly workloads: SeenWorkloads;
   /** Whether the policy asks for degradations beside workloads, so that they are learned. */
@@ -130,7 +133,8 @@ export class GpuPolicy {
     this.givesProfiled = stagesCan('usesProfiledShares', stages);
     this.spansDevices = stagesCan('spans', stages);
     const { setTrials } = performanceData;
-    this.feedback = new Feedback(performanceData, ruleOf(composition, setTrials));
+    this.rule = ruleOf(composition, setTrials);
+    this.feedback = new Feedback(performanceData, this.rule);
     performanceData.forecasts.showFunctions(() => Array.from(parts.functions.all(), calledFunction));
     if (this.predictsDegradation) performanceData.degradations.showFunctions(knownFunctions(parts.functions));
     const needs: PolicyNeeds = {
@@ -445,6 +449,10 @@ export class GpuPolicy {
       ...(workloads.length > 0 && { workloads }),
       hasUnknownNeighbours: [id, ...alsoOn].some((one) => this.hasUntrackedWorkOn(one, task)),
     });
+    const together = this.rule === undefined ? [] : this.runs.on(id);
+    if (this.rule?.isUnmeasured(kindOf(place), together, clock.now()) === true) {
+      this.parts.performanceData.setTrials.began(kindOf(place), together, clock.now());
+    }
     return true;
   }
 

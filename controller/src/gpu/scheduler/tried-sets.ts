@@ -15,7 +15,7 @@ export interface SetBeside extends Pick<SetStanding, 'state' | 'runs' | 'until'>
 }
 
 /** Sets that are told of one function on one kind of GPU, at most: the last ones that changed. */
-const mostTold = 4;
+const mostTold = 3;
 
 /** The sets of functions by kind of GPU and function. */
 export class TriedSets {
@@ -42,7 +42,7 @@ export class TriedSets {
     }
   }
 
-  /** The last sets of a function on a kind of GPU whose other members are all `there`, by name; at most four. */
+  /** The last sets of a function on a kind of GPU whose other members are all `there`, by name; at most three. */
   of(gpu: GpuKind, name: string, there: ReadonlySet<string>): readonly SetBeside[] {
     const told = this.byFunction.get(keyOf(gpu, name)) ?? [];
     return told.filter(({ others }) => others.every((one) => there.has(one))).slice(0, mostTold);
@@ -55,7 +55,7 @@ export function textOfSet(
   nameOf: (name: string) => string,
 ): string {
   const beside = others.map(nameOf).join(' and ');
-  if (state === 'trying') return `trying beside ${beside} (${runs} run${runs === 1 ? '' : 's'})`;
+  if (state === 'trying') return `trying beside ${beside} (${runs} run${runs === 1 ? '' : 's'} measured)`;
   if (gain === undefined) return `${state} beside ${beside}`;
   const own = slowdown === undefined ? '' : `, takes ${slowdown.toFixed(2)} times as long`;
   if (state === 'stays') return `stays beside ${beside}: ${gain.toFixed(2)} times alone in turns${own}`;

@@ -65,6 +65,11 @@ export class RunLog {
     return this.running.get(id)?.run;
   }
 
+  /** What runs on a GPU. */
+  on(gpu: string): readonly Pick<LoggedRun, 'task' | 'share'>[] {
+    return Array.from(this.byPlace.get(gpu) ?? [], ({ run }) => run);
+  }
+
   /** It never came to run. */
   dropped(id: string): void {
     const entry = this.running.get(id);
