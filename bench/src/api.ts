@@ -53,6 +53,8 @@ export interface Api {
   countActivations(action: string, sinceMs: number): Promise<number>;
   /** Runs so far by state of their container, from the platform's metrics. */
   startCounts(): Promise<StartCounts>;
+  /** The first value of a metric. */
+  metric(name: string): Promise<number>;
   close(): void;
 }
 
@@ -138,6 +140,12 @@ export function connectApi(baseUrl: string, key = guestKey): Api {
       const { status, text } = await send('GET', '/metrics');
       if (status !== 200) throw new Error(`GET /metrics gave ${status}`);
       return parseStartCounts(text);
+    },
+    async metric(name) {
+      const { status, text } = await send('GET', '/metrics');
+      const line = text.split('\n').find((one) => one.startsWith(`${name} `) || one.startsWith(`${name}{`));
+      if (status !== 200 || line === undefined) throw new Error(`GET /metrics gave ${status} without ${name}`);
+      return Number(line.slice(line.lastIndexOf(' ') + 1));
     },
     close() {
       agent.destroy();

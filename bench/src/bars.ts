@@ -64,6 +64,16 @@ const realBars = [
 ];
 
 const documented: readonly BarOfBench[] = [
+  { bench: 'share', metric: 'sharedThroughput.plain', bound: 'at least', value: 1.3 },
+  { bench: 'share', metric: 'ofBestSets.plain', bound: 'at least', value: 0.9 },
+  { bench: 'share', metric: 'sharedThroughput.losing', bound: 'at least', value: 1 },
+  { bench: 'share', metric: 'ofBestSets.losing', bound: 'at least', value: 0.9 },
+  { bench: 'share', metric: 'latePointsOver.strict', bound: 'at most', value: 0.5 },
+  ...['plain', 'losing', 'strict'].flatMap((part): BarOfBench[] => [
+    { bench: 'share', metric: `minutesToShare.${part}`, bound: 'at most', value: 1 },
+    { bench: 'share', metric: `lostToTrials.${part}`, bound: 'at most', value: 0.02 },
+    { bench: 'share', metric: `splitRuns.${part}`, bound: 'at most', value: 10 },
+  ]),
   ...realBars,
   { bench: 'invoke', metric: 'addedP50Ms', bound: 'at most', value: 0.15 },
   { bench: 'invoke', metric: 'addedP50PythonMs', bound: 'at most', value: 0.17 },

@@ -18,6 +18,7 @@ import { neighbours } from './benches/neighbours.js';
 import { order } from './benches/order.js';
 import { profile } from './benches/profile.js';
 import { real } from './benches/real.js';
+import { share } from './benches/share.js';
 import { surface } from './benches/surface.js';
 import { tokens } from './benches/tokens.js';
 import { view } from './benches/view.js';
@@ -43,6 +44,7 @@ export const benches: Readonly<Record<string, Bench>> = {
   order,
   profile,
   real,
+  share,
   surface,
   tokens,
   view,

@@ -125,6 +125,13 @@ describe('a pair', () => {
     expect([states.has('split'), world.standing(f, g).state]).toEqual([false, 'stays']);
   });
 
+  test('of which one member has a single long run is split, too', () => {
+    const world = measured();
+    world.ran(g, 250, [f]);
+    for (let run = 0; run < 9; run += 1) world.ran(f, 220, [g]);
+    expect(world.standing(f, g)).toMatchObject({ state: 'split', runs: 10 });
+  });
+
   test('says nothing while a member was never measured alone', () => {
     const world = new World().alone(f).together([f, g], 6, () => 3);
     expect(world.standing(f, g)).toMatchObject({ state: 'trying', runs: 6 });

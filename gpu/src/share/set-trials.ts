@@ -155,6 +155,11 @@ export class SetTrials {
     return this.budgets.spent(place, at);
   }
 
+  /** What trials have cost all places in the ten minutes before the last run, ms. */
+  costs(): Pick<SpentBudget, 'lostMs' | 'busyMs'> {
+    return this.budgets.total(this.seenAt);
+  }
+
   /**
    * The function that a place is kept for, so that it runs alone once: nothing starts beside others there, and others do not start.
    * A place is kept for `asking` if its function has never been measured alone. Undefined: the place is kept for none.
@@ -364,9 +369,14 @@ const untried: SetStanding = { state: 'untried', runs: 0 };
 
 /** Decides about a set after a run. `bestPair`: Σ of the best two of its members if it has more; 0 for two. */
 function judge(set: TriedSet, bestPair: number, at: number): void {
-  const gain = gainOfSet(set);
-  if (gain === undefined || set.state === 'split') return;
+  if (set.state === 'split') return;
   const least = Math.max(leastGain, gainOverPair * bestPair);
+  const gain = gainOfSet(set);
+  if (gain === undefined) {
+    // A long member has one run while the others have many.
+    if (set.runs >= enoughRuns && roughGain(set) < least) split(set, at);
+    return;
+  }
   if (set.state === 'stays') {
     // Functions may change what they do under one version.
     const isWhole = Object.values(set.ratios).every(({ length }) => length >= leastRuns);
@@ -378,6 +388,17 @@ function judge(set: TriedSet, bestPair: number, at: number): void {
   // Times that are too uneven to tell decide nothing while their mean is good, and not for ever.
   else if (runs >= enoughRuns && gain.mean < least) split(set, at);
   else if (runs >= mostRuns) set.state = 'stays';
+}
+
+/** Σ(alone / together) of members with at least one run each; Infinity if one has none. */
+function roughGain({ members, ratios }: TriedSet): number {
+  let sum = 0;
+  for (const id of members) {
+    const own = ratios[id]!;
+    if (own.length === 0) return Infinity;
+    sum += meanOf(own);
+  }
+  return sum;
 }
 
 function split(set: TriedSet, at: number): void {

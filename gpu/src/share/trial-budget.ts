@@ -51,19 +51,22 @@ export class TrialBudgets {
 
   /** Whether, and until when, trials have used up what they may cost on a place at `at`; undefined: a trial may go on. */
   spent(place: string, at: number): SpentBudget | undefined {
-    const first = Math.floor(at / bucketMs) - windowMs / bucketMs;
-    const buckets = (this.places.get(place) ?? []).filter(({ span }) => span > first);
-    const bySet = new Map<string, number>();
-    let busyMs = 0;
-    for (const bucket of buckets) {
-      busyMs += bucket.busyMs;
-      for (const [set, lost] of Object.entries(bucket.lostMs)) bySet.set(set, (bySet.get(set) ?? 0) + lost);
-    }
-    let lostMs = 0;
-    for (const lost of bySet.values()) lostMs += Math.max(0, lost);
+    const buckets = bucketsAt(this.places.get(place), at);
+    const { lostMs, busyMs } = sumOf(buckets);
     if (lostMs <= mostLost * busyMs) return undefined;
     const oldest = buckets.find((bucket) => Object.values(bucket.lostMs).some((lost) => lost > 0));
-    return { lostMs, busyMs, nextAt: ((oldest?.span ?? first) + 1) * bucketMs + windowMs };
+    return { lostMs, busyMs, nextAt: ((oldest?.span ?? 0) + 1) * bucketMs + windowMs };
+  }
+
+  /** What trials have cost all places in the window before `at`, ms. */
+  total(at: number): Pick<SpentBudget, 'lostMs' | 'busyMs'> {
+    const sum = { lostMs: 0, busyMs: 0 };
+    for (const buckets of this.places.values()) {
+      const own = sumOf(bucketsAt(buckets, at));
+      sum.lostMs += own.lostMs;
+      sum.busyMs += own.busyMs;
+    }
+    return sum;
   }
 
   /** The state, for `restore`. */
@@ -76,4 +79,22 @@ export class TrialBudgets {
     this.places.clear();
     for (const [place, buckets] of structuredClone(saved)) this.places.set(place, [...buckets]);
   }
+}
+
+function bucketsAt(buckets: readonly Bucket[] = [], at: number): Bucket[] {
+  const first = Math.floor(at / bucketMs) - windowMs / bucketMs;
+  return buckets.filter(({ span }) => span > first);
+}
+
+/** What one set has gained does not pay for what another one has lost. */
+function sumOf(buckets: readonly Bucket[]): { lostMs: number; busyMs: number } {
+  const bySet = new Map<string, number>();
+  let busyMs = 0;
+  for (const bucket of buckets) {
+    busyMs += bucket.busyMs;
+    for (const [set, lost] of Object.entries(bucket.lostMs)) bySet.set(set, (bySet.get(set) ?? 0) + lost);
+  }
+  let lostMs = 0;
+  for (const lost of bySet.values()) lostMs += Math.max(0, lost);
+  return { lostMs, busyMs };
 }

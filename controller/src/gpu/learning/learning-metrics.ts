@@ -94,6 +94,26 @@ export function learningMetrics(registry: Registry, performanceData: Performance
     },
   });
   new Gauge({
+    name: 'gpuwhisk_gpu_tried_sets',
+    help: 'Sets of best-effort functions that were tried together, by state: trying, stays or split',
+    labelNames: ['state'],
+    registers,
+    collect() {
+      const counts = { trying: 0, stays: 0, split: 0 };
+      for (const { state } of performanceData.setTrials.all()) counts[state] += 1;
+      for (const [state, count] of Object.entries(counts)) this.set({ state }, count);
+    },
+  });
+  new Gauge({
+    name: 'gpuwhisk_gpu_trial_lost_part',
+    help: 'Work that trials of sets have lost against turns in the last ten minutes, as a part of the time that GPUs were busy',
+    registers,
+    collect() {
+      const { lostMs, busyMs } = performanceData.setTrials.costs();
+      this.set(busyMs > 0 ? lostMs / busyMs : 0);
+    },
+  });
+  new Gauge({
     name: 'gpuwhisk_gpu_decision_bytes',
     help: 'Estimated size of the decisions that are kept for explanations',
     registers,
