@@ -43,6 +43,7 @@ export function guarded(policy: Policy, spare: Policy, onFault: OnFault): Policy
     name: policy.name,
     scales: policy.scales ?? false,
     procures: policy.procures ?? false,
+    protects: policy.protects ?? false,
     moves: policy.moves ?? false,
     decide: (view, event) => decideBy(policy, view, event) ?? decideBy(spare, view, event) ?? allWait(view),
     placesForInstance(view, task) {

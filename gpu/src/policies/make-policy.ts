@@ -18,6 +18,7 @@ import { allWait } from '../view/decision.js';
 import { placeIdsOf } from '../ledger/occupancy.js';
 import type { Task, View } from '../view/view.js';
 import type { Policy } from './policy.js';
+import { protectingWorkloads } from './protect-workloads.js';
 import type { PolicyRecord } from '../stages/policy-record.js';
 import { policies } from './registry.js';
 import { stages, stagesCan } from './stages.js';
@@ -168,7 +169,8 @@ const assumedSlowdowns = { unknown: 1.35, full: 0 };
 export function ruleOf(composition: Composition, trials: SetTrials, isKnown?: IsKnown): FirstShare | undefined {
   const { plan } = settingsInForce(composition);
   const { firstSlowdown: unknown = 0, fullSlowdown: full = 0 } = plan ?? {};
-  return firstShareOf(composition.asksPredicted ? assumedSlowdowns : { unknown, full }, trials, isKnown);
+  const isSet = plan?.['firstSlowdown'] !== undefined;
+  return firstShareOf(composition.asksPredicted && !isSet ? assumedSlowdowns : { unknown, full }, trials, isKnown);
 }
 
 /** A view without the tasks that start; what it makes when it is read is still made then. */
@@ -260,7 +262,7 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
   const refuses = admission === 'refuse';
   // A lazy scale stage chooses among the instances itself.
   const joinsBefore = planner.gathers !== true && scale.isLazy !== true;
-  return {
+  const made: Policy = {
     name,
     scales: (['scale', 'preempt', 'geometry'] as const).some(isAsked),
     procures: isAsked('procure'),
@@ -319,4 +321,6 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
       if (cuts !== undefined) geometry.restore?.(cuts);
     },
   };
+  // Stage `preempt` does so itself, and asks for predictions.
+  return composition.asksPredicted && chosen.preempt !== 'workload-guard' ? protectingWorkloads(made) : made;
 }

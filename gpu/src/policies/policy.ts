@@ -8,6 +8,8 @@ export interface Policy {
   readonly name: string;
   /** It is asked each second (`tick`) which instances functions and which slices devices should have; absent: it is not. */
   readonly scales?: boolean;
+  /** It is told when a workload suffers (`report`), though it does not scale; absent: it is not. */
+  readonly protects?: boolean;
   /** It is asked which nodes to take and to give back (`procure`); absent: it is not. */
   readonly procures?: boolean;
   /** Where shares can be moved, it is asked about starts and ends even while nothing waits; absent: it is not. */

@@ -156,6 +156,11 @@ export class GpuPolicy {
     return this.policy.scales === true;
   }
 
+  /** Whether the policy is told when a workload suffers. */
+  get protects(): boolean {
+    return this.policy.scales === true || this.policy.protects === true;
+  }
+
   /** Whether the policy takes nodes and gives them back. */
   get procures(): boolean {
     return this.policy.procures === true;

@@ -187,9 +187,8 @@ export class GpuScheduler {
       ended: (activationId, succeeded) => this.ended(activationId, succeeded),
       refused: onRefused,
     });
-    if (!this.policy.scales) return;
-    this.ticks = every(this.dependencies.clock, tickMs, () => this.act('tick'));
-    this.dependencies.workloads.whenSuffering?.(() => this.answerSoon());
+    if (this.policy.scales) this.ticks = every(this.dependencies.clock, tickMs, () => this.act('tick'));
+    if (this.policy.protects) this.dependencies.workloads.whenSuffering?.(() => this.answerSoon());
   }
 
   /** Stops; queued activations stay in the topic for the next process start. */

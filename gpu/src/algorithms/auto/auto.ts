@@ -6,4 +6,5 @@ export const auto: PolicyRecord = {
   admit: 'by-prediction',
   plan: 'sub-queues',
   settings: { firstSlowdown: 1.35, fullSlowdown: 1.35 },
+  asksPredicted: true,
 };

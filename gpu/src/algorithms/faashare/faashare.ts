@@ -7,4 +7,5 @@ export const faashare: PolicyRecord = {
   admit: 'by-prediction',
   plan: 'sub-queues',
   settings: { firstSlowdown: 1.35 },
+  asksPredicted: true,
 };
