@@ -1,6 +1,7 @@
 // Protection of workloads under every policy: functions stay away from devices whose workloads are slower than they tolerate.
 import { workloadGuard, workloadGuardDefaults } from '../stages/preempt/workload-guard.js';
-import type { Decision, TaskRejection } from '../view/decision.js';
+import { mostRejections } from '../view/decision.js';
+import type { Decision } from '../view/decision.js';
 import type { Task, View } from '../view/view.js';
 import type { Policy } from './policy.js';
 
@@ -8,8 +9,8 @@ import type { Policy } from './policy.js';
 const [firstRestMs, longestRestMs] = [60_000, 3_600_000];
 /** Multiple of the last rest without suffering after which the next one is short again. */
 const forgottenAfter = 10;
-/** How long a run that gives way may go on, ms: no function comes after it. */
-const graceMs = 2000;
+/** How long a run that gives way may go on, ms: at half of its rate a workload loses 1 % of ten minutes meanwhile. */
+const graceMs = 10_000;
 
 /** A device that functions stay away from. */
 interface Rest {
@@ -67,13 +68,21 @@ export function protectingWorkloads(policy: Policy): Policy {
       Object.create(view, { waiting: { value: waiting, enumerable: true } }) as View,
       event,
     );
+    const rejected = decision.rejected.filter(({ what }) => !shut.has(what));
+    const told = new Map<string, number>();
+    for (const { task } of rejected) told.set(task, (told.get(task) ?? 0) + 1);
     const before = new Map(view.waiting.map((task) => [task.id, task]));
-    const told = (one: TaskRejection): TaskRejection => {
-      const until = shut.get(one.what);
-      if (until === undefined || before.get(one.task)?.allowed?.has(one.what) === false) return one;
-      return { ...one, reason: suffered, numbers: { leftMs: until - view.at } };
-    };
-    return { ...decision, rejected: decision.rejected.map(told) };
+    for (const task of decision.order) {
+      const allowed = before.get(task)?.allowed;
+      let left = mostRejections - (told.get(task) ?? 0);
+      for (const [what, until] of shut) {
+        if (left <= 0) break;
+        if (allowed?.has(what) === false) continue;
+        rejected.push({ task, what, reason: suffered, numbers: { leftMs: until - view.at } });
+        left -= 1;
+      }
+    }
+    return { ...decision, rejected };
   }
 
   return {

@@ -233,7 +233,10 @@ describe('what is remembered', () => {
     world.trials.sawVersion('/a/f', '0.0.9');
     expect([world.standing(f, g).state, world.standing(g, h).state]).toEqual(['untried', 'stays']);
     expect(world.changes.at(-1)).toEqual([expect.stringContaining('/a/f@'), undefined]);
+    // The first one that is told is the one that was there.
     world.trials.sawDriver('a100-40', 550);
+    expect(world.standing(g, h).state).toBe('stays');
+    world.trials.sawDriver('a100-40', 560);
     expect(world.standing(g, h).state).toBe('untried');
   });
 

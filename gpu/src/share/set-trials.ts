@@ -318,6 +318,10 @@ export class SetTrials {
   sawDriver(gpuType: string, major: number): void {
     if (major <= (this.drivers.get(gpuType) ?? 0)) return;
     this.drivers.set(gpuType, major);
+    for (const set of this.sets.values()) {
+      // Agents tell the driver a little later than their devices.
+      if (set.gpuType === gpuType && set.driverMajor === 0) set.driverMajor = major;
+    }
     this.dropWhere((set) => set.gpuType === gpuType && set.driverMajor < major);
   }
 

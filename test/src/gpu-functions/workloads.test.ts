@@ -158,6 +158,7 @@ while True:
         (await devicesOf(platform))[0]!.workloads.find(({ name }) => name === 'loop');
       const untilState = (state: string): Promise<number> =>
         until(`the workload is ${state}`, async () => (await own())?.state === state, soonMs);
+      let held = '';
       try {
         expect(line).toBe('begun');
         await untilState('within-bound');
@@ -165,7 +166,8 @@ while True:
         expect(alone).toMatchObject({ baselineFrom: 'measured', maxDegradation: 0.15 });
         expect(alone!.baselineRate).toBeGreaterThan(5);
         expect(alone!.baselineRate).toBeLessThan(90);
-        const running = platform.api.run('good', { deviceMs: 8000 });
+        // It ends within the time that a run has which gives way; the next one waits until the workload is gone.
+        const running = platform.api.run('good', { deviceMs: 3000 });
         await untilState('beyond-bound');
         const beside = await own();
         expect(beside!.degradation).toBeCloseTo(1 - beside!.rate! / beside!.baselineRate!);
@@ -175,12 +177,15 @@ while True:
         expect((await running).record.response.result).toMatchObject({ result: 0 });
         await untilState('within-bound');
         expect((await wsk('gpu', 'workloads')).stdout).toMatch(/ loop .* within-bound/);
+        held = await platform.api.submit('good', { deviceMs: 10 });
+        await until('the next one waits', async () => (await wsk('gpu', 'queue')).stdout.includes(held));
       } finally {
         started.kill('SIGTERM');
         await ended;
         await put(1, 'uncordon');
       }
       expect(await own()).toBeUndefined();
+      expect((await platform.api.record(held)).response.result).toMatchObject({ result: 0 });
     },
     caseMs,
   );
