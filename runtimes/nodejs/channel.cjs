@@ -17,6 +17,7 @@ const frameType = {
   unload: 9,
   check: 10,
   code: 14,
+  size: 15,
 };
 
 // A function is called now and then, by a process whose memory has left the processor's caches meanwhile and whose code

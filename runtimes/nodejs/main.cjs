@@ -36,6 +36,21 @@ function gc(options) {
 }
 globalThis.gc = gc;
 
+/** What the platform offers to actions, as `gpuwhisk` in all of their code. */
+const offered = Object.freeze({
+  __proto__: null,
+  /**
+   * Reports the size of the present run's input, by which its time is compared with that of other runs: a number of at least 0,
+   * of any unit. The last one of a run counts. Does nothing for other values, outside of a run, and where runs overlap.
+   */
+  size(n) {
+    if (status !== 'running' || typeof n !== 'number' || !(n >= 0 && n < Infinity)) return;
+    channel.queue(frameType.size, 0, `{"size":${n}}`);
+    channel.flush();
+  },
+});
+Object.defineProperty(globalThis, 'gpuwhisk', { value: offered, configurable: true, writable: true });
+
 /** ready, starting, running or stopped: OpenWhisk's words, which its error texts show. */
 let status = 'ready';
 let handler;

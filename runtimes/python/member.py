@@ -13,6 +13,7 @@ sys.path.insert(0, HERE)
 from gpuwhisk_code import Refusal, load_source, print_error, source_of
 from gpuwhisk_interpreter import prepare_interpreter
 from gpuwhisk_process import end
+from gpuwhisk_size import offer
 
 sys.path.remove(HERE)
 
@@ -68,6 +69,7 @@ def main():
     os.set_inheritable(int(os.environ["GPUWHISK_MEMBER_REPORT"]), False)
     given = read_given()
     prepare_interpreter(sys.argv[1:])
+    offer(None)
     told = call(given["init"], given["value"])
     if "gpuwhisk_training" in sys.modules:
         sys.modules["gpuwhisk_training"]._flush()

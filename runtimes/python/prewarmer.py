@@ -28,6 +28,7 @@ import runtime
 from gpuwhisk_imports import ImportObserver
 from gpuwhisk_interpreter import prepare_interpreter, run_environment
 from gpuwhisk_process import flush_output
+from gpuwhisk_size import offer
 
 sys.path.remove(HERE)
 
@@ -304,6 +305,7 @@ def main():
     channel_library = runtime.open_channel(options["--channel"][0]) if options["--channel"] else None
     learned = "GPUWHISK_LEARNED" in os.environ
     prepare_interpreter(options["--package"])
+    offer(gpuwhisk_mailbox.RUNS_FD)
     for name in ALLOCATOR_VARIABLES:
         os.environ.pop(name, None)  # Processes that a function starts have their own needs.
     warm_up()

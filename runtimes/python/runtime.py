@@ -15,6 +15,7 @@ from gpuwhisk_code import Refusal, after_restore, load_source, not_started, prin
 from gpuwhisk_imports import ImportObserver
 from gpuwhisk_interpreter import prepare_interpreter, run_environment
 from gpuwhisk_process import end, exit_code, flush_output, violate, watch_peer
+from gpuwhisk_size import offer
 
 sys.path.remove(HERE)
 
@@ -334,6 +335,7 @@ def serve(fd):
     runtime = Runtime(lambda data: write_all(fd, data))
     runtime.import_us = import_us
     runtime.members = members
+    offer(None if runtime.concurrent or members else fd)
     runtime.observer = ImportObserver()
     if not runtime.concurrent:  # Cycles that overlap would say nothing.
         runtime.marks = launch_marks()

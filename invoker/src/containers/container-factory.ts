@@ -127,8 +127,11 @@ export interface LostOutcome {
 export type CallOutcome =
   /** Success of an init, an unload or a check. The rest: of an init, if the runtime reports it. */
   | { type: 'ok'; loadTimes?: LoadTimes; imports?: readonly ImportedModule[]; restores?: true }
-  /** Run: the result is an object or array; `bytes` is its length as the runtime sent it. */
-  | { type: 'result'; result: JsonObject | JsonValue[]; bytes: number }
+  /**
+   * Run: the result is an object or array; `bytes` is its length as the runtime sent it. `inputSize`: the size of its input that
+   * the function has reported, if it has.
+   */
+  | { type: 'result'; result: JsonObject | JsonValue[]; bytes: number; inputSize?: number }
   /** Run: the result is longer than `maxResultBytes`; `head` holds its first `truncationBytes`. */
   | { type: 'oversize'; head: string; bytes: number }
   /** The runtime answered with an error: `error` is the message, if there is one, and `body` the raw answer. */

@@ -1,6 +1,6 @@
 // Unlimited frames and output: data that a function writes into the runtime's socket ends its container only, and its
 // printed output waits.
-import { afterEach, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import type { Server, Socket } from 'node:net';
@@ -12,7 +12,7 @@ import { encodeFrame } from '@gpuwhisk/invoker/containers/protocol/frames';
 import { FramedConnection } from '@gpuwhisk/invoker/containers/protocol/framed-connection';
 import { LogCollector, truncationNotice } from '@gpuwhisk/invoker/containers/protocol/log-collector';
 
-const types = { hello: 1, result: 4, error: 5, log: 6, bye: 8, launcher: 240 };
+const types = { hello: 1, result: 4, error: 5, log: 6, bye: 8, size: 15, launcher: 240 };
 const limits = { timeoutMs: 20, logLimitBytes: 0, maxResultBytes: 1000, truncationBytes: 10 };
 const request = { name: 'a', main: 'main', binary: false, env: {} };
 
@@ -71,6 +71,44 @@ test.each([
   await send(types.hello, 0, hello);
   await send(type, 7);
   expect(broken).toHaveLength(1);
+});
+
+describe('sizes of inputs', () => {
+  const run = { value: {}, activation_id: 'a' } as unknown as RunRequest;
+  const patient = { ...limits, timeoutMs: 10_000 };
+
+  test('are taken for the only run under way, the last one', async () => {
+    const { connection, broken, send } = connected();
+    await send(types.hello, 0, hello);
+    await send(types.size, 0, '{"size":5}');
+    const { outcome } = connection.run(run, patient);
+    for (const size of [7, 64.5]) await send(types.size, 0, `{"size":${size}}`);
+    await send(types.result, 1, '{}');
+    expect(await outcome).toEqual({ type: 'result', result: {}, bytes: 2, inputSize: 64.5 });
+    await send(types.log, 1);
+    const [second, third] = [connection.run(run, patient), connection.run(run, patient)];
+    await send(types.size, 0, '{"size":9}');
+    for (const id of [2, 3]) await send(types.result, id, '{}');
+    for (const call of [second, third]) expect(await call.outcome).not.toHaveProperty('inputSize');
+    expect(broken).toEqual([]);
+  });
+
+  test.each(['{"size":-1}', '{"size":"4"}', '{}', 'null', '{"size"'])('%s breaks the connection', async (text) => {
+    const { broken, send } = connected();
+    await send(types.hello, 0, hello);
+    await send(types.size, 0, text);
+    expect(broken).toEqual(['it reported a size of an input that is no number of at least 0']);
+  });
+
+  test('without end break the connection', async () => {
+    const { connection, broken, send } = connected();
+    await send(types.hello, 0, hello);
+    connection.run(run, patient);
+    for (let count = 0; count < 1000; count++) await send(types.size, 0, '{"size":1}');
+    expect(broken).toEqual([]);
+    await send(types.size, 0, '{"size":1}');
+    expect(broken).toEqual(['it reported more than 1000 sizes of an input']);
+  });
 });
 
 let opened: (Server | Socket)[] = [];

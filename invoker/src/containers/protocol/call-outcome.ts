@@ -21,6 +21,20 @@ export function parseJson(text: string): unknown {
   }
 }
 
+/** A log frame's payload, parsed. */
+export type LogPayload = { us?: unknown; direct?: unknown } | null | undefined;
+
+/** A run's time by the runtime's own figure, at most `seenMs`; without a figure `seenMs`, the time seen from outside; ms. */
+export function runTimeMs(told: LogPayload, seenMs: number): number {
+  return typeof told?.us === 'number' && told.us >= 0 ? Math.min(told.us / 1000, seenMs) : seenMs;
+}
+
+/** The size of an input in a function's report of it; undefined if the report is malformed. */
+export function toldSize(payload: Buffer): number | undefined {
+  const told = parseJson(payload.toString()) as { size?: unknown } | null | undefined;
+  return typeof told?.size === 'number' && told.size >= 0 ? told.size : undefined;
+}
+
 /** The outcome of a run whose runtime reported success with `text` of `bytes` bytes. */
 export function resultOutcome(text: string, bytes: number): CallOutcome {
   const result = parseJson(text);

@@ -11,37 +11,32 @@ import {
   parseJson,
   resultOutcome,
   resultsOutcome,
+  runTimeMs,
   takenOutcome,
+  toldSize,
   unreadOutcome,
 } from './call-outcome.js';
+import type { LogPayload } from './call-outcome.js';
 import { later } from '../container-factory.js';
 import { deferred } from './connection.js';
 import type { Connection, Deferred } from './connection.js';
-import { encodeFrame, frameHeader, FrameReader, maxFrameBytes, encodeParts, initParts, runParts } from './frames.js';
-import type { FrameHandler } from './frames.js';
+import {
+  encodeFrame,
+  encodeParts,
+  frameHeader,
+  FrameReader,
+  frameTypes as types,
+  initParts,
+  maxFrameBytes,
+  runParts,
+} from './frames.js';
+import type { FrameHandler, HelloPayload } from './frames.js';
 import { largePayload } from './large-init.js';
 import type { LargePayload } from './large-init.js';
 import { loadOutcome } from './load-outcome.js';
 import type { LogCollector } from './log-collector.js';
 
 const protocolVersion = 1;
-const types = {
-  hello: 1,
-  init: 2,
-  run: 3,
-  result: 4,
-  error: 5,
-  log: 6,
-  cancel: 7,
-  bye: 8,
-  unload: 9,
-  check: 10,
-  results: 11,
-  stop: 12,
-  progress: 13,
-  code: 14,
-  launcher: 240,
-} as const;
 /** How long the log frame may follow its answer, ms. */
 const logWaitMs = 2000;
 /** Large code is written in frames of so many bytes: a runtime holds the code and one of them. */
@@ -51,10 +46,9 @@ const maxOtherBytes = 1024 * 1024;
 /** Runs past their time limit whose answers are still awaited, at most. */
 const maxForgotten = 1024;
 const maxId = 0xffff_ffff;
+/** Sizes that a function may report from the start of one run to the start of the next. */
+const maxSizes = 1000;
 const emptyJson = '{}';
-
-/** A log frame's payload, parsed. */
-type LogPayload = { us?: unknown; direct?: unknown } | null | undefined;
 
 interface Pending {
   type: number;
@@ -64,6 +58,8 @@ interface Pending {
   direct: boolean;
   limits: CallLimits;
   sentMs: number;
+  /** Of a run, as its function has reported it last; absent: it has not. */
+  inputSize?: number;
   outcome: Deferred<CallOutcome>;
   logs: Deferred<string[]>;
   /** The timer of the time limit, later that of the wait for the log frame. */
@@ -113,6 +109,8 @@ export class FramedConnection implements Connection, FrameHandler {
   /** Runs whose last output can be read by the end of this turn of the event loop. */
   private readonly printed: Pending[] = [];
   private nextId = 1;
+  /** Sizes of inputs that were reported since the last run was sent. */
+  private sizes = 0;
   private greeted = false;
   /** Whether the launcher has reported the sandbox's start or failure. */
   private reported = false;
@@ -240,6 +238,9 @@ export class FramedConnection implements Connection, FrameHandler {
         // A report may cross the end of its run.
         this.pending.get(id)?.limits.onProgress?.(payload.toString());
         return;
+      case types.size:
+        this.sizeFrame(payload);
+        return;
       case types.bye:
         if (this.leaving) this.break('it said bye twice');
         this.leaving = true;
@@ -289,6 +290,7 @@ export class FramedConnection implements Connection, FrameHandler {
     const id = this.nextId;
     this.nextId = id === maxId ? 1 : id + 1;
     this.pending.set(id, entry);
+    if (type === types.run) this.sizes = 0;
     if (limits.onProgress !== undefined) {
       call.stop = () => {
         if (this.state === 'open' && !entry.answered) this.send(encodeFrame(types.stop, id, '{}'));
@@ -305,6 +307,7 @@ export class FramedConnection implements Connection, FrameHandler {
 
   /** A frame of the socket for runs: only answers to runs that went there. */
   private runsFrame(type: number, id: number, payload: Buffer, lengthBytes: number): void {
+    if (type === types.size && this.state === 'open') return this.sizeFrame(payload);
     const isAnswer = type === types.result || type === types.error || type === types.log;
     const isAsked = this.pending.get(id)?.direct ?? this.forgotten.has(id);
     if (isAnswer && isAsked) this.frame(type, id, payload, lengthBytes);
@@ -359,7 +362,20 @@ export class FramedConnection implements Connection, FrameHandler {
     entry.timer = undefined;
     if (entry.type === types.init) entry.leavesLogs = type === types.result;
     this.unlogged.push(entry);
-    entry.outcome.resolve(this.outcomeOf(entry, type, payload, lengthBytes));
+    const outcome = this.outcomeOf(entry, type, payload, lengthBytes);
+    const { inputSize } = entry;
+    entry.outcome.resolve(outcome.type === 'result' && inputSize !== undefined ? { ...outcome, inputSize } : outcome);
+  }
+
+  /** Takes the size of the input of the only run under way; a report may cross the end of its run. The last one counts. */
+  private sizeFrame(payload: Buffer): void {
+    this.sizes += 1;
+    if (this.sizes > maxSizes) return this.break(`it reported more than ${maxSizes} sizes of an input`);
+    const size = toldSize(payload);
+    if (size === undefined) return this.break('it reported a size of an input that is no number of at least 0');
+    const asked = [...this.pending.values()].filter((one) => one.type === types.run && !one.answered);
+    const [run] = asked;
+    if (run !== undefined && asked.length === 1) run.inputSize = size;
   }
 
   private logFrame(id: number, payload: Buffer): void {
@@ -391,24 +407,7 @@ export class FramedConnection implements Connection, FrameHandler {
   }
 
   private helloFrame(payload: Buffer): void {
-    const hello = parseJson(payload.toString()) as
-      | Partial<
-          Record<
-            | 'version'
-            | 'pid'
-            | 'cuda'
-            | 'parts'
-            | 'directParts'
-            | 'codeFrames'
-            | 'batch'
-            | 'unload'
-            | 'endsLate'
-            | 'unfit',
-            unknown
-          >
-        >
-      | null
-      | undefined;
+    const hello = parseJson(payload.toString()) as HelloPayload;
     if (this.greeted || hello?.version !== protocolVersion) {
       this.break(`it sent the hello ${payload.toString('utf8', 0, 200)}`);
       return;
@@ -486,11 +485,6 @@ export class FramedConnection implements Connection, FrameHandler {
     this.state = 'closed';
     this.events.broken(reason);
   }
-}
-
-/** A run's time by the runtime's own figure, at most `seenMs`; without a figure `seenMs`, the time seen from outside; ms. */
-function runTimeMs(told: LogPayload, seenMs: number): number {
-  return typeof told?.us === 'number' && told.us >= 0 ? Math.min(told.us / 1000, seenMs) : seenMs;
 }
 
 /** A call that ends with an error before a frame is sent. */

@@ -2,6 +2,36 @@
 import { createHash } from 'node:crypto';
 import type { InitRequest, RunRequest } from '../container-factory.js';
 
+/** Types of frames. */
+export const frameTypes = {
+  hello: 1,
+  init: 2,
+  run: 3,
+  result: 4,
+  error: 5,
+  log: 6,
+  cancel: 7,
+  bye: 8,
+  unload: 9,
+  check: 10,
+  results: 11,
+  stop: 12,
+  progress: 13,
+  code: 14,
+  size: 15,
+  launcher: 240,
+} as const;
+/** A hello's payload, parsed and not checked. */
+export type HelloPayload =
+  | Partial<
+      Record<
+        'version' | 'pid' | 'cuda' | 'parts' | 'directParts' | 'codeFrames' | 'batch' | 'unload' | 'endsLate' | 'unfit',
+        unknown
+      >
+    >
+  | null
+  | undefined;
+
 /** Bytes before a frame's payload: u32 LE length, u8 type, u32 LE id. */
 const headerBytes = 9;
 /** Largest payload, bytes. */
