@@ -320,6 +320,8 @@ export interface GpuNeed extends Omit<GpuAnnotation, 'features' | 'sample'> {
   features?: Record<string, number>;
   /** The action's time limit, ms. */
   timeoutMs: number;
+  /** Size of the activation's parameters as JSON, bytes; absent: not known. */
+  inputBytes?: number;
   /** The largest class that its namespace may have; absent: any. */
   maxShareClass?: ShareClass;
   /** No policy stops it for other work: a training job that keeps no checkpoints. */
@@ -333,6 +335,14 @@ export interface Rejection {
   reason: string;
   /** The numbers behind it. */
   numbers: Record<string, number>;
+}
+
+/** Medians of warm runs alone at 100 % of the SMs, at least two of each size of input, ms. */
+export interface AloneTimes {
+  /** With inputs of the activation's size, by the bytes of its parameters; absent: not measured. */
+  ms?: number;
+  /** By the sizes that the function reports itself: the largest size of a bucket, which begins above its half, and the time. */
+  reported?: [number, number][];
 }
 
 /** Where a function is to run and with what. */
@@ -355,6 +365,8 @@ export interface Placement {
   simulated?: boolean;
   /** What its run was predicted to take alone at 100 %, and as it is placed, loading excluded, ms; absent: it was never measured. */
   predicted?: { soloMs: number; runMs: number };
+  /** Measured times of its function alone on this kind of GPU; absent: none is measured. */
+  alone?: AloneTimes;
   /** When it was decided, epoch ms. */
   at: number;
   /** Of the decider's lease. */
@@ -412,8 +424,15 @@ export interface GpuRecord {
   predictedMs?: number;
   /** What it took, loading included. */
   actualMs: number;
-  /** 1 − solo / co-located, loading excluded; absent where the solo time is not known. */
+  /**
+   * 1 − solo / co-located, loading excluded; only where others used the GPU during the run, and its time alone with inputs of
+   * this size was measured.
+   */
   degradation?: number;
+  /** Times its usual time alone with inputs of this size, loading excluded; only where nothing else used the GPU during the run. */
+  timesUsual?: number;
+  /** Size of its input as the function has reported it; absent: it reported none. */
+  inputSize?: number;
   start: 'cold' | 'prewarmed' | 'injected' | 'warm';
   /** Requests that ran together with it, itself included. */
   batch?: number;

@@ -116,6 +116,7 @@ describe('acknowledgements', () => {
     ['combined', 'instance', 'invoker2'],
     ['combined', 'isSystemError', 'no'],
     ['completion', 'isFailed', 'no'],
+    ['completion', 'inputSize', 'no'],
     ['completion', 'activationId', undefined],
     ['completion', 'instance', undefined],
     ['result', 'response', undefined],

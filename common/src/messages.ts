@@ -129,12 +129,16 @@ export interface CompletionMessage {
   instance: InvokerInstanceId;
   /** Ours, of a run on a GPU: it did not succeed, for any reason. */
   isFailed?: boolean;
+  /** Ours, of a run on a GPU: the size of its input that the function has reported. */
+  inputSize?: number;
 }
 
 /** Result and completion at once. */
 export interface CombinedMessage extends ResultMessage {
   isSystemError: boolean;
   instance: InvokerInstanceId;
+  /** As in CompletionMessage. */
+  inputSize?: number;
 }
 
 /** The topic of acknowledgements to a controller. */
@@ -220,6 +224,7 @@ export function readAcknowledgement(message: JsonObject): AcknowledgementMessage
   if (!isJsonObject(instance)) throw new MalformedError('instance malformed');
   checkOptional(message.isSystemError, 'boolean', 'isSystemError malformed');
   checkOptional(message.isFailed, 'boolean', 'isFailed malformed');
+  checkOptional(message.inputSize, 'number', 'inputSize malformed');
   if (response === null) checkActivationId(message.activationId);
   return withDefaults(message, { instance, isSystemError: false }) as unknown as AcknowledgementMessage;
 }
@@ -266,7 +271,11 @@ function checkSample(value: JsonValue | undefined): void {
 }
 
 /** Absent or null is no value, as in OpenWhisk. */
-function checkOptional(value: JsonValue | undefined, type: 'string' | 'boolean' | 'object', text: string): void {
+function checkOptional(
+  value: JsonValue | undefined,
+  type: 'string' | 'number' | 'boolean' | 'object',
+  text: string,
+): void {
   if (value !== undefined && value !== null && typeof value !== type) throw new MalformedError(text);
 }
 

@@ -363,7 +363,7 @@ export class Invoker {
       done();
       return;
     }
-    complete(this.context, message, record, message.blocking ? record : undefined, done);
+    complete(this.context, message, record, { answer: message.blocking ? record : undefined }, done);
   }
 
   private unrunRecord(

@@ -16,6 +16,8 @@ interface Learned {
   shares?: { request: number; limit: number; batch: number; keepsGoal: boolean; reason: string };
   batches: {
     batch: number;
+    /** Sizes of the inputs up to `upTo`: bytes of the parameters, or as the function reports them. */
+    inputs?: { unit: string; upTo: number };
     soloMs?: number;
     measured: boolean;
     startMs?: number;
@@ -79,10 +81,11 @@ function Performance({ name }: { name: string }) {
   const learned = useLive<Learned[]>('gpu/functions');
   const own = (learned.value ?? []).filter((one) => one.function === name);
   const rows = own.flatMap(({ gpuType, mode, version, batches, heldMiB }) =>
-    batches.map(({ batch, soloMs, measured, startMs, runs, slowdown }) => [
+    batches.map(({ batch, inputs, soloMs, measured, startMs, runs, slowdown }) => [
       `${gpuType}, ${mode}`,
       version,
       batch,
+      inputs === undefined ? '' : `up to ${inputs.upTo}${inputs.unit === 'bytes' ? ' B' : ''}`,
       soloMs === undefined ? '' : `${duration(soloMs)}${measured ? '' : ', estimated'}`,
       msOf(startMs),
       runs,
@@ -98,7 +101,10 @@ function Performance({ name }: { name: string }) {
       {rows.length > 0 && (
         <Table
           label="Measured times"
-          titles={['GPU', 'Version', 'Batch', 'Alone', 'Start', 'Runs', 'Slowdown predicted / measured', 'Memory held']}
+          titles={[
+            ...['GPU', 'Version', 'Batch', 'Input', 'Alone', 'Start', 'Runs'],
+            ...['Slowdown predicted / measured', 'Memory held'],
+          ]}
           rows={placed(rows)}
         />
       )}

@@ -91,18 +91,25 @@ export function Outcome({ record, heading: Heading }: { record: ActivationRecord
   );
 }
 
+/** A run alone is told to be long from so many times its usual time on. */
+const toldTimesUsual = 1.5;
+
 /** What the platform recorded of the GPU that an activation ran on. */
 function GpuFacts({ record }: { record: ActivationRecord }) {
   const gpu = gpuOf(record);
   if (gpu === undefined) return null;
-  const { device, share, start, predictedMs, actualMs, degradation, batch = 1, simulated } = gpu;
+  const { device, share, start, predictedMs, actualMs, degradation, timesUsual = 1, batch = 1, simulated } = gpu;
   return (
     <p>
       Ran on <a href={hrefOf('devices', device)}>{device}</a>
       {simulated === true ? ' (simulated)' : ''} with {percent(share)} of the SMs, {start} start
       {batch > 1 ? `, in a batch of ${batch}` : ''}. It took {duration(actualMs)}
       {predictedMs === undefined ? ', nothing was predicted' : `; ${duration(predictedMs)} were predicted`}
-      {degradation === undefined ? '' : `; neighbours slowed it down by ${percent(degradation)}`}.
+      {degradation === undefined ? '' : `; beside others it ran ${percent(degradation)} slower than alone`}
+      {timesUsual < toldTimesUsual
+        ? ''
+        : `; it took ${timesUsual.toFixed(1)} times its usual time for inputs of this size`}
+      .
     </p>
   );
 }

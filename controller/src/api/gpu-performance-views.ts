@@ -6,6 +6,7 @@ import { rowKey } from '@gpuwhisk/gpu/share/quota-row';
 import type { QuotaRow } from '@gpuwhisk/gpu/share/quota-row';
 import { median } from '@gpuwhisk/gpu/stages/profile/fill';
 import type { FunctionProfile } from '@gpuwhisk/gpu/stages/profile/function-profiles';
+import type { InputBucket } from '@gpuwhisk/gpu/view/input-size';
 import type { ProfileGoal, ShareProfile, Trial } from '@gpuwhisk/gpu/stages/profile/trials';
 import { mostTrialsOf, stepOf } from '../gpu/learning/function-trials.js';
 import type { KindTrials, ProfiledFunction } from '../gpu/learning/function-trials.js';
@@ -75,6 +76,8 @@ export interface FunctionPerformance extends Omit<FunctionProfile, 'batches'> {
 /** The performance with one batch size. */
 interface BatchPerformance {
   batch: number;
+  /** The largest size of the inputs; absent: not known. */
+  inputs?: InputBucket;
   soloMs?: number;
   measured: boolean;
   startMs?: number;
@@ -116,12 +119,13 @@ function functionView({ batches, ...profile }: FunctionProfile): FunctionPerform
     ...(features !== undefined && { features }),
     ...(fillSource !== undefined && { fillSource }),
     ...(shares !== undefined && { shares }),
-    batches: batches.map(({ batch, soloMs, isAlone, startMs, beside = [] }) => {
+    batches: batches.map(({ batch, inputs, soloMs, isAlone, startMs, beside = [] }) => {
       const [solo, start] = [median(soloMs), median(startMs)];
       const predicted = median(beside.map((run) => run.predicted));
       const measured = median(beside.map((run) => run.measured));
       return {
         batch,
+        ...(inputs !== undefined && { inputs }),
         measured: isAlone,
         runs: soloMs.length,
         ...(solo !== undefined && { soloMs: solo }),

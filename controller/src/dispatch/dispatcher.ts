@@ -149,7 +149,8 @@ export class Dispatcher implements InvokeService {
       : undefined;
     let receipt;
     try {
-      const send = this.senderFor(request, activationId, need);
+      const sized = need && { ...need, inputBytes: inputBytesOf(message) };
+      const send = this.senderFor(request, activationId, sized);
       receipt = this.trySend(send, message) ?? (await this.sendWithRoom(send, message));
     } catch (error) {
       this.withdraw(activationId);
@@ -266,7 +267,7 @@ export class Dispatcher implements InvokeService {
     if ('instance' in message) {
       const activationId = completedActivation(message);
       const mayHaveGpu = this.dependencies.inFlight.end(activationId);
-      if (mayHaveGpu) this.dependencies.gpu?.ended(activationId, hasSucceeded(message));
+      if (mayHaveGpu) this.dependencies.gpu?.ended(activationId, hasSucceeded(message), message.inputSize);
       this.dependencies.onCompleted?.(activationId, message);
     }
     // A result that exceeds the size of a message is in the record only.
@@ -274,6 +275,11 @@ export class Dispatcher implements InvokeService {
     else if (typeof message.response === 'string') this.waits.ended(message.response);
     else this.waits.settle(message.response);
   }
+}
+
+/** Size of an activation's parameters as JSON, bytes. */
+function inputBytesOf({ content }: ActivationMessage): number {
+  return Buffer.byteLength(JSON.stringify(content ?? {}));
 }
 
 /**

@@ -87,7 +87,8 @@ export const gpuFunctionSchemas = {
       },
       batches: list(
         { type: 'object' },
-        'By batch size: soloMs and whether it was measured alone, startMs, runs, predicted and measured slowdown',
+        'By batch size and size of the inputs (inputs: upTo, in bytes of the parameters or as the function reports it): soloMs and ' +
+          'whether it was measured alone, startMs, runs, predicted and measured slowdown beside others',
       ),
       heldMiB: whole('Largest memory of an instance when last observed, MiB'),
     },

@@ -2,6 +2,7 @@ import type { DeviceMode, GpuAnnotation, GpuIsolation, GpuKind } from '@gpuwhisk
 import type { Forecast } from '../forecast/ls-lstm.js';
 import type { WorkloadFeatures, FeatureRecord } from '../predict/slowdown-predictor.js';
 import type { PlacementRequest } from '../ledger/account.js';
+import type { InputSize } from './input-size.js';
 import type { Market } from './decision.js';
 import type { ArrivalCounts } from './function-log.js';
 import type { OpenLedger } from '../ledger/used-places.js';
@@ -31,6 +32,8 @@ export interface Task {
   namespace: string;
   /** Requests that run together. */
   batch: number;
+  /** Size of its input; absent: not known. */
+  inputSize?: InputSize;
   /** GPUs that it needs: of one node and alike. */
   gpus: number;
   /** Device memory on each of them, MiB; 0 or NaN: unknown, so that it takes a whole GPU. */

@@ -7,13 +7,13 @@ import type { JsonObject } from '@gpuwhisk/common/json';
 import { completedTopic, unplacedTopic } from '@gpuwhisk/common/messages';
 import type { ActivationMessage, AcknowledgementMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import type { TrainingProgress } from '@gpuwhisk/common/training';
 import type { LoadingStart } from '../pool/pool-member.js';
 import type { RunnableAction } from './action-loader.js';
 import { activationRecord, coldStartRecord } from './activation-record.js';
 import type { ActivationTimes, StartParts } from './activation-record.js';
 import { developerErrorLogLine } from './activation-response.js';
 import type { InvokerContext } from './invoker-context.js';
+import type { RunFigures } from './run-figures.js';
 
 /** Lag of the record writer from which on answers wait for their records, ms. */
 const longestLagMs = 30;
@@ -48,10 +48,9 @@ export interface Found {
 export interface Ended {
   start: Moment;
   /**
-   * Undefined if the run never reached its code. `batch`: activations in the run, this one included; absent for one.
-   * `training`: progress of a training job.
+   * Undefined if the run never reached its code.
    */
-  load: ((Load | Found) & { batch?: number; training?: TrainingProgress }) | undefined;
+  load: ((Load | Found) & RunFigures) | undefined;
   response: ActivationResponse;
   timedOut: boolean;
   logs: Promise<string[]>;
@@ -88,7 +87,8 @@ export async function endActivation(
     context.activity?.ended(endedActivation(message, times, response.statusCode));
   }
   const full = lines.length === 0 ? record : { ...record, logs: lines };
-  complete(context, message, full, answersWithEnd ? record : undefined, () => {
+  const { inputSize } = load ?? {};
+  complete(context, message, full, { answer: answersWithEnd ? record : undefined, inputSize }, () => {
     if (message.blocking && !answersFirst) acknowledgeResult(context, message, record);
     stored();
   });
@@ -153,19 +153,19 @@ function acknowledgeResult(context: InvokerContext, message: ActivationMessage, 
 
 /**
  * Hands the complete record to the store, if the record is to be kept, and frees the slot at the controller. The message
- * that frees the slot carries the result, without logs, if a caller waits for `answer`. `stored` is called once the record
- * is durable, or at once if no record is kept.
+ * that frees the slot carries the result, without logs, if a caller waits for `answer`, and the size of the input that the
+ * function has reported. `stored` is called once the record is durable, or at once if no record is kept.
  */
 export function complete(
   context: InvokerContext,
   message: ActivationMessage,
   record: WhiskActivation,
-  answer: WhiskActivation | undefined,
+  { answer, inputSize }: { answer: WhiskActivation | undefined; inputSize?: number | undefined },
   stored: () => void,
 ): void {
   const kept = isRecordKept(context.recordLevels, recordedCall(message), record.response.statusCode);
   if (kept) context.records.add(activationDocument(record, context.clock.now()), stored);
-  acknowledgeCompletion(context, message, record, answer);
+  acknowledgeCompletion(context, message, record, answer, inputSize);
   if (!kept) stored();
 }
 
@@ -189,12 +189,16 @@ function acknowledgeCompletion(
   message: ActivationMessage,
   record: WhiskActivation,
   answer: WhiskActivation | undefined,
+  inputSize?: number,
 ): void {
   if (message.sample === undefined && message.launch === undefined)
     context.userEvents?.activation(record, message.user);
   const { transid, activationId } = message;
   const { statusCode } = record.response;
-  const end = { transid, isSystemError: statusCode === ActivationStatus.whiskError, instance: context.instance };
+  const end = {
+    ...{ transid, isSystemError: statusCode === ActivationStatus.whiskError, instance: context.instance },
+    ...(inputSize !== undefined && { inputSize }),
+  };
   if (answer !== undefined && acknowledge(context, message, { ...end, response: answer })) return;
   // Sent even if the result is too large for the bus: the slot is free.
   acknowledge(context, message, {

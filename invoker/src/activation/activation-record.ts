@@ -1,7 +1,7 @@
 import type { ActivationResponse, WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import type { ActionLimits } from '@gpuwhisk/common/entities/action';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
-import type { ColdStartRecord, GpuRecord } from '@gpuwhisk/common/gpu';
+import type { AloneTimes, ColdStartRecord, GpuRecord } from '@gpuwhisk/common/gpu';
 import type { SavedStart } from '@gpuwhisk/common/prewarmer';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { TrainingProgress } from '@gpuwhisk/common/training';
@@ -29,6 +29,10 @@ export interface ActivationTimes {
   found?: 'prewarmed' | 'warm';
   /** Activations in the same run, this one included; absent for a run of one. */
   batch?: number;
+  /** Size of its input as the function has reported it; absent: it has not. */
+  inputSize?: number;
+  /** For how long others used its GPU after the load, ms; absent: not known. */
+  besideMs?: number;
   /** Progress of the run of a training job. */
   training?: TrainingProgress;
 }
@@ -93,7 +97,7 @@ function gpuRecord({ gpu, transid }: ActivationMessage, times: ActivationTimes):
   const start = times.start ?? times.found;
   const [device] = gpu?.devices ?? [];
   if (gpu === undefined || device === undefined || start === undefined) return undefined;
-  const { slice, share, at, simulated, predicted } = gpu;
+  const { slice, share, at, simulated, predicted, alone } = gpu;
   const actualMs = times.endMs - times.startMs;
   const ranMs = actualMs - (times.initMs ?? 0);
   return {
@@ -104,9 +108,10 @@ function gpuRecord({ gpu, transid }: ActivationMessage, times: ActivationTimes):
     ...(start === 'injected' && times.initMs !== undefined && { injectMs: times.initMs }),
     ...(predicted !== undefined && { predictedMs: Math.round(predicted.runMs) }),
     actualMs,
-    ...(predicted !== undefined && ranMs > 0 && { degradation: degradationOf(predicted.soloMs, ranMs) }),
+    ...comparedWithAlone(usualMs(alone, times.inputSize), ranMs, times.besideMs),
     start,
     ...(times.batch !== undefined && { batch: times.batch }),
+    ...(times.inputSize !== undefined && { inputSize: times.inputSize }),
     ...(simulated === true && { simulated }),
   };
 }
@@ -142,9 +147,25 @@ function queueMsOf(at: number, [, acceptedMs]: ActivationMessage['transid']): nu
   return Math.max(0, at - acceptedMs);
 }
 
-/** Degradation of a run's rate, 1 − soloMs / ranMs, to a thousandth; 0 if the run was quicker than alone. */
-function degradationOf(soloMs: number, ranMs: number): number {
-  return Math.max(0, Math.round((1 - soloMs / ranMs) * 1000) / 1000);
+/** The measured time alone with inputs of the run's size, ms: by the size that the function has reported, if it has. */
+function usualMs({ ms, reported = [] }: AloneTimes = {}, inputSize: number | undefined): number | undefined {
+  if (inputSize === undefined) return ms;
+  return reported.find(([upTo]) => inputSize <= upTo && inputSize > upTo / 2)?.[1];
+}
+
+/**
+ * A run against its usual time alone, to a thousandth. Beside others the degradation of its rate, 1 − usual / ran: at most the
+ * part of the run in which there were others, as no neighbour explains more. Without others how many times its usual time it took.
+ */
+function comparedWithAlone(
+  usual: number | undefined,
+  ranMs: number,
+  besideMs: number | undefined,
+): Pick<GpuRecord, 'degradation' | 'timesUsual'> {
+  if (usual === undefined || besideMs === undefined || !(ranMs > 0) || !(usual > 0)) return {};
+  const thousandths = (value: number): number => Math.round(value * 1000) / 1000;
+  if (besideMs <= 0) return { timesUsual: thousandths(ranMs / usual) };
+  return { degradation: thousandths(Math.max(0, Math.min(1 - usual / ranMs, besideMs / ranMs))) };
 }
 
 /**

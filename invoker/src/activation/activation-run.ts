@@ -35,6 +35,7 @@ import { ActivationTrace } from './activation-trace.js';
 import { developerError, initResponse, runResponse, whiskError } from './activation-response.js';
 import { containerWanted, callLimits, deadlineMs, runLimits, initRequest, runRequest } from './container-requests.js';
 import { noteLoaded } from './loaded-functions.js';
+import { measureRun } from './run-figures.js';
 import type { WatchedTraining } from './training-runs.js';
 import type { InvokerContext } from './invoker-context.js';
 
@@ -280,6 +281,7 @@ export class ActivationRun implements PoolJob<ActivationRun> {
       return 'keep';
     }
     const watched = this.watchTraining(container);
+    const figuresOf = measureRun(this.context.gpu, this.gpuUser);
     const ownLimits = runLimits(limits, this.message);
     const call =
       size === 1
@@ -302,6 +304,7 @@ export class ActivationRun implements PoolJob<ActivationRun> {
       return outcome.type === 'result' ? 'keep' : this.afterFailure(container, outcome);
     }
     let kept = outcome.type === 'result' || outcome.type === 'oversize';
+    const figures = figuresOf(outcome, size);
     const ends = all.map(({ run }, at) => {
       // The first activation of a batch carries the load in its record.
       const how: Load | Found = at === 0 && load !== undefined ? load : found;
@@ -314,8 +317,7 @@ export class ActivationRun implements PoolJob<ActivationRun> {
       if (this.message.sample === undefined) {
         this.context.metrics.activationStarted(this.action.kind, 'start' in how ? how.start : how.found);
       }
-      const whole = size === 1 ? how : { ...how, batch: size };
-      const times = watched === undefined ? whole : { ...whole, training: watched.progress };
+      const times = { ...how, ...figures, ...(watched !== undefined && { training: watched.progress }) };
       return run.finish({ start, load: times, response, timedOut: own.type === 'timeout', logs: call.logs });
     });
     await (alone ? ends[0] : Promise.all(ends));

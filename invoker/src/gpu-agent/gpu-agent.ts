@@ -13,6 +13,7 @@ import { ContainerClients, ShareUpdates, ShareCeilings } from './container-share
 import { Departure } from './departure.js';
 import { DesiredState } from './desired-state.js';
 import { clientEnvs, DeviceAccess } from './device-access.js';
+import { DeviceUse } from './device-use.js';
 import type { ShownDevices } from './device-metrics.js';
 import { FaultHistory, uncordoned } from './device-faults.js';
 import type { GpuDriver } from './drivers/gpu-driver.js';
@@ -71,6 +72,7 @@ export type NodeDescription = Pick<NodeStatus, 'labels' | 'market' | 'pricePerHo
 export class GpuAgent implements GpuRuns {
   readonly ledger = new DeviceLedger();
   readonly gpuContainers = new GpuContainers();
+  private readonly use = new DeviceUse();
   private readonly inventory: Inventory;
   private readonly faultHistory = new FaultHistory();
   private readonly healer: Healer;
@@ -220,6 +222,8 @@ export class GpuAgent implements GpuRuns {
   began(user: GpuUser, container: string): void {
     this.spending.began(container);
     this.gpuContainers.began(user, container);
+    const grant = this.gpuContainers.get(container)?.grant;
+    if (grant !== undefined) this.use.began(user.activationId, container, grant, this.options.clock.monotonicMs());
     this.desired.reconcile();
     void this.shareUpdates.look();
     this.row.writeSoon();
@@ -235,7 +239,16 @@ export class GpuAgent implements GpuRuns {
     if (one !== undefined) one.onRetire = listener;
   }
 
+  besideMs(activationId: string): number | undefined {
+    const nowMs = this.options.clock.monotonicMs();
+    const use = this.use.of(activationId, nowMs);
+    if (use === undefined) return undefined;
+    // Work that is not the platform's is there all the time, as far as looks tell.
+    return use.places.some((place) => this.hasWorkloads(place)) ? nowMs - use.beganMs : use.besideMs;
+  }
+
   ended(user: GpuUser): void {
+    this.use.ended(user.activationId, this.options.clock.monotonicMs());
     const one = this.gpuContainers.ended(user, this.options.clock.now());
     if (one?.users.size === 0) this.spending.count(one);
     this.desired.reconcile();
@@ -297,6 +310,13 @@ export class GpuAgent implements GpuRuns {
     await this.spending.tell(this.gpuContainers.all());
     await this.useCounts.tell(this.inventory.devices.length);
     await this.row.close();
+  }
+
+  /** Whether processes that are not the platform's were on a device or slice at the last look. */
+  private hasWorkloads(place: string): boolean {
+    return this.statuses.some(({ uuid, processes }) =>
+      processes.some(({ container, slice }) => container === undefined && (slice ?? uuid) === place),
+    );
   }
 
   /** Notes the epoch of the deciding controller. Decisions of earlier epochs are void; the node's row reports the epoch. */

@@ -38,6 +38,8 @@ export interface GpuRuns {
   loaded(container: string, ms: number): void;
   /** Reports that an activation is over or runs elsewhere, after a run or without one. */
   ended(user: GpuUser): void;
+  /** For how long others have used the GPU of an activation's run so far, ms; undefined if it does not run. */
+  besideMs(activationId: string): number | undefined;
   /** Calls `listener` once when a run in the container is to end within a grace, unless it has ended before. */
   onRetire(container: string, listener: () => void): void;
   /** Whether a fault that is not known to be its own has failed a run in a container, whose ending is known then. Never rejects. */

@@ -14,7 +14,13 @@ import { GpuCluster } from './gpu-cluster.js';
 import { SimulatedNode } from './simulated-node.js';
 
 function digestsOf(cluster: GpuCluster): string {
-  const records = cluster.performanceData.decisions.latest();
+  // The times alone that a placement tells its agent are no part of the decision.
+  const records = cluster.performanceData.decisions.latest().map((record) => {
+    if (record.placement === undefined) return record;
+    const placement = { ...record.placement };
+    delete placement.alone;
+    return { ...record, placement };
+  });
   const sent = records.map(({ at, activationId, placement }) => [at, activationId, placement]);
   const digests = [sent, records].map((what) => {
     return createHash('sha256')

@@ -65,7 +65,7 @@ if (!isHere) console.info('No stand-in for a GPU is built here: policy faashare 
       const records = await Promise.all([...ids, ...more].map((id) => api.record(id)));
       for (const record of records) {
         expect(record.response.success).toBe(true);
-        const { share, queueMs, predictedMs, actualMs, degradation, start, device } = gpuOf(record);
+        const { share, queueMs, predictedMs, actualMs, degradation = 0, start, device } = gpuOf(record);
         expect(device).toMatch(/^GPU-/);
         expect([0.1, 0.2, 0.3, 0.5, 0.7, 1]).toContain(share);
         expect(queueMs).toBeGreaterThanOrEqual(0);

@@ -167,6 +167,7 @@ function deskOf(agent: GpuAgent): Desk {
     admit: (placement, user) => agent.admit(placement, user),
     began: (user, container) => agent.began(user, container),
     loaded: (container, ms) => agent.loaded(container, ms),
+    besideMs: (activationId) => agent.besideMs(activationId),
     ended: (user) => agent.ended(user),
     onRetire: (container, listener) => agent.onRetire(container, listener),
     isInnocent: (container) => agent.isInnocent(container),

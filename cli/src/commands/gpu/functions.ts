@@ -33,6 +33,7 @@ const functionTitles = [
   'Version',
   'GPU',
   'Batch',
+  'Input',
   'Alone ms',
   'Start ms',
   'Runs',
@@ -44,6 +45,14 @@ const functionTitles = [
   'Holds',
 ];
 
+/** The largest size of the inputs: bytes of the parameters, or the number that the function reports. `-` if it is not known. */
+function inputsOf(batch: JsonMap): string {
+  if (!batch.has('inputs')) return '-';
+  const inputs = asMap(batch.get('inputs'));
+  const upTo = asNumber(inputs.get('upTo'));
+  return asText(inputs.get('unit')) === 'bytes' ? `≤ ${upTo} B` : `≤ ${upTo}`;
+}
+
 /** `wsk gpu functions`. */
 export function listFunctions(context: CommandContext): Promise<void> {
   return listOrForget(context, 'functions', (all) => {
@@ -54,13 +63,14 @@ export function listFunctions(context: CommandContext): Promise<void> {
       const holds = one.has('heldMiB') ? asText(one.get('heldMiB')) : '-';
       const known = [asText(one.get('function')), asText(one.get('version')) || '-', placeOf(one)];
       const batches = asList(one.get('batches')).map(asMap);
-      if (batches.length === 0) return [[...known, '-', '-', '-', '0', '-', '-', ...seen, holds]];
+      if (batches.length === 0) return [[...known, '-', '-', '-', '-', '0', '-', '-', ...seen, holds]];
       return batches.map((batch) => {
         const runs = String(asNumber(batch.get('runs')));
         const alone = `${ms(batch.get('soloMs'))}${batch.get('measured') === true ? '' : '*'}`;
         const slowdown = batch.has('slowdown') ? asMap(batch.get('slowdown')) : undefined;
         const beside = [times(slowdown?.get('measured')), times(slowdown?.get('predicted'))];
-        return [...known, asText(batch.get('batch')), alone, ms(batch.get('startMs')), runs, ...beside, ...seen, holds];
+        const of = [asText(batch.get('batch')), inputsOf(batch)];
+        return [...known, ...of, alone, ms(batch.get('startMs')), runs, ...beside, ...seen, holds];
       });
     });
     const { header, rows: lines } = table(functionTitles, rows, functionTitles.slice(3));

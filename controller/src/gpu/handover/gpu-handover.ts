@@ -36,7 +36,7 @@ interface HandoverListener {
   /** Called when this controller is no longer the leader; its unplaced activations are delivered to the next one. */
   lost(): void;
   /** Called on the leader when the run of another controller's activation has ended. */
-  ended(activationId: string, succeeded: boolean): void;
+  ended(activationId: string, succeeded: boolean, inputSize?: number): void;
   /** Called when the leader has refused an activation of this controller. */
   refused: OnRefused;
 }
@@ -48,7 +48,7 @@ const refusedChannel = 'gpu-refused';
 const rememberedIds = 10_000;
 
 const [text, number] = [z.string(), z.number()];
-const endSchema = z.object({ activationId: text, succeeded: z.boolean() });
+const endSchema = z.object({ activationId: text, succeeded: z.boolean(), inputSize: number.optional() });
 const refusalSchema = z.object({ controller: text, activationId: text, status: number, error: text });
 
 /**
@@ -80,7 +80,9 @@ export class GpuHandover {
     await bus.ensureTopic(topic, topicOptions);
     await state.subscribe(endedChannel, (message) => {
       const { data } = endSchema.safeParse(message);
-      if (!this.isElsewhere && data !== undefined) listener.ended(data.activationId, data.succeeded);
+      if (!this.isElsewhere && data !== undefined) {
+        listener.ended(data.activationId, data.succeeded, data.inputSize);
+      }
     });
     await state.subscribe(refusedChannel, (message) => {
       const { data } = refusalSchema.safeParse(message);
@@ -104,9 +106,10 @@ export class GpuHandover {
     return receipt;
   }
 
-  /** Reports the end of a run to the leader, if the activation was sent there. */
-  ended(activationId: string, succeeded: boolean): void {
-    if (this.isElsewhere && this.sent.has(activationId)) this.tell(endedChannel, { activationId, succeeded });
+  /** Reports the end of a run, and the size of its input if the function told it, to the leader if the activation was sent there. */
+  ended(activationId: string, succeeded: boolean, inputSize?: number): void {
+    if (!this.isElsewhere || !this.sent.has(activationId)) return;
+    this.tell(endedChannel, { activationId, succeeded, ...(inputSize !== undefined && { inputSize }) });
   }
 
   /** Reports a refused activation to its own controller, if that is another one. */

@@ -44,8 +44,8 @@ export interface KnownFunctions {
 interface DegradationsParts {
   /** Called when something was learned. */
   onChange(): void;
-  /** Time of a function alone, ms. */
-  aloneMs: FunctionProfiles['aloneMs'];
+  /** Time of a function alone with its usual inputs, ms. */
+  aloneMs: FunctionProfiles['usualAloneMs'];
   /** Takes the measured degradation of a pair that was alone together. */
   measured(key: PairModelKey, pair: Omit<MeasuredPair, 'at'>): void;
 }

@@ -152,7 +152,7 @@ export class PerformanceData {
     });
     this.degradations = new Degradations({
       onChange: () => keepText('degradations', 'smore', () => this.degradations.text()),
-      aloneMs: (task, gpu) => this.profiles.aloneMs(task, gpu),
+      aloneMs: (task, gpu) => this.profiles.usualAloneMs(task, gpu),
       measured: (key, pair) => this.pairMeasured(key, pair),
     });
     this.slices = new SliceSlowdowns(() => keepText('slices', 'protean', () => JSON.stringify(this.slices.state())));

@@ -44,7 +44,7 @@ import type { FirstShare } from '@gpuwhisk/gpu/stages/place/first-share';
 import { TriedSets } from './tried-sets.js';
 import { SeenWorkloads } from './seen-workloads.js';
 import type { KnownInstances } from './cluster-view.js';
-import { askedOf, taskOf } from './waiting-task.js';
+import { aloneTimesOf, askedOf, taskOf, withReportedSize } from './waiting-task.js';
 import type { Asked } from './waiting-task.js';
 import { liveQuotas } from '../learning/sample-curves.js';
 import type { SampleRun } from '../../invoke/invoke-service.js';
@@ -369,10 +369,11 @@ export class GpuPolicy {
     return this.takesSamples ? this.places.sampled() : [];
   }
 
-  /** Ends a run; a successful one is learned from. */
-  ended(activationId: string, succeeded: boolean): void {
-    const run = this.runs.end(activationId, this.parts.clock.monotonicMs());
-    if (run === undefined || run.isSample === true) return;
+  /** Ends a run; a successful one is learned from, with the size of its input that its function has reported, if it has. */
+  ended(activationId: string, succeeded: boolean, reported?: number): void {
+    const ended = this.runs.end(activationId, this.parts.clock.monotonicMs());
+    if (ended === undefined || ended.isSample === true) return;
+    const run = reported === undefined ? ended : withReportedSize(ended, reported);
     const { task, ranMs } = run;
     this.parts.functions.ran({ action: task.function, namespace: task.namespace }, ranMs);
     if (succeeded) this.feedback.ran(run);
@@ -438,9 +439,11 @@ export class GpuPolicy {
       if (invoker !== undefined) waiting.refusedAtMs = new Map([[invoker, clock.monotonicMs()]]);
       return false;
     }
+    const { place } = account;
+    const alone = aloneTimesOf(task, kindOf(place), this.parts.performanceData.profiles);
+    if (alone !== undefined) choice.placement.alone = alone;
     if (choice.placement.joins === true) return true;
     const { share } = choice.placement;
-    const { place } = account;
     const workloads = this.workloads.on(id, clock.now());
     this.runs.began(activationId, {
       task: choice.reuses === undefined ? task : { ...task, startMs: 0 },

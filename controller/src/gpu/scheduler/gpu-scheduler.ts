@@ -184,7 +184,7 @@ export class GpuScheduler {
     await this.dependencies.handover?.open({
       take: (delivery) => this.intake.takeOfOthers(delivery),
       lost: () => this.handOver(),
-      ended: (activationId, succeeded) => this.ended(activationId, succeeded),
+      ended: (activationId, succeeded, inputSize) => this.ended(activationId, succeeded, inputSize),
       refused: onRefused,
     });
     if (this.policy.scales) this.ticks = every(this.dependencies.clock, tickMs, () => this.act('tick'));
@@ -376,15 +376,18 @@ export class GpuScheduler {
     this.onWanted = listener;
   }
 
-  /** Ends an activation's run; its time is learned only if it has succeeded. */
-  ended(activationId: string, succeeded: boolean): void {
+  /**
+   * Ends an activation's run; its time is learned only if it has succeeded. `inputSize`: the size of its input if the function
+   * has reported one.
+   */
+  ended(activationId: string, succeeded: boolean, inputSize?: number): void {
     this.over.add(activationId);
     this.launching.delete(activationId);
-    this.dependencies.handover?.ended(activationId, succeeded);
+    this.dependencies.handover?.ended(activationId, succeeded, inputSize);
     const { slice, devices = [] } = this.placer.placementOf(activationId) ?? {};
     const gpu = slice ?? devices[0];
     this.placer.ended(activationId);
-    this.policy.ended(activationId, succeeded);
+    this.policy.ended(activationId, succeeded, inputSize);
     // The invoker had the activation from an earlier process of this controller, and has ended it.
     this.queue.end(activationId);
     this.passSoon(gpu === undefined ? { kind: 'timer' } : { kind: 'completion', task: activationId, gpu });

@@ -1,5 +1,5 @@
 // The task that a policy sees of an activation.
-import type { GpuNeed } from '@gpuwhisk/common/gpu';
+import type { AloneTimes, GpuKind, GpuNeed } from '@gpuwhisk/common/gpu';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import { shareOf } from '@gpuwhisk/gpu/view/shares';
 import type { FunctionProfiles } from '@gpuwhisk/gpu/stages/profile/function-profiles';
@@ -30,7 +30,11 @@ export function taskOf(
   profiles: Pick<FunctionProfiles, 'of'>,
   givesProfiled: boolean,
 ): Task {
-  const identity = { function: request.action, version, batch: need.batch, arrivedAt };
+  const { inputBytes } = need;
+  const identity = {
+    ...{ function: request.action, version, batch: need.batch, arrivedAt },
+    ...(inputBytes !== undefined && { inputSize: { value: inputBytes } }),
+  };
   const { featureRecord: measured, ...times } = profiles.of(identity);
   // Requests join a batch's instance only with exactly the same share, as that of a profile is.
   const isAlike = need.batch === 1 || (givesProfiled && times.profiledShares !== undefined);
@@ -53,4 +57,20 @@ export function taskOf(
     ...(features !== undefined && { features }),
     ...(featureRecord !== undefined && { featureRecord }),
   };
+}
+
+/** The times alone of a task's function that a placement tells its agent; undefined: none is measured on this kind of GPU. */
+export function aloneTimesOf(
+  task: Task,
+  gpu: GpuKind,
+  profiles: Pick<FunctionProfiles, 'aloneMs' | 'aloneByReported'>,
+): AloneTimes | undefined {
+  const [ms, reported] = [profiles.aloneMs(task, gpu), profiles.aloneByReported(task, gpu)];
+  if (ms === undefined && reported.length === 0) return undefined;
+  return { ...(ms !== undefined && { ms }), ...(reported.length > 0 && { reported }) };
+}
+
+/** A run with the size of its input as the function has reported it, in place of the bytes of its parameters. */
+export function withReportedSize<Run extends { task: Task }>(run: Run, value: number): Run {
+  return { ...run, task: { ...run.task, inputSize: { value, isReported: true } } };
 }

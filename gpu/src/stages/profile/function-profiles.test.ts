@@ -35,12 +35,14 @@ describe('time alone', () => {
     expect([profiles.of(task).soloMs, profiles.aloneMs(task, gpu)]).toEqual([200, undefined]);
     ran(150);
     ran(400, { slowdown: 2, isAlone: false });
+    expect([profiles.of(task).soloMs, profiles.aloneMs(task, gpu)]).toEqual([150, undefined]);
+    ran(130);
     expect([profiles.of(task).soloMs, profiles.aloneMs(task, gpu)]).toEqual([150, 150]);
   });
 
   test('is of one kind of GPU; a task is told of the one with the most runs', () => {
-    ran(100);
-    for (let count = 0; count < 2; count += 1) ran(50, { gpu: { gpuType: 'h100', mode: 'mps' } });
+    for (let count = 0; count < 2; count += 1) ran(100);
+    for (let count = 0; count < 3; count += 1) ran(50, { gpu: { gpuType: 'h100', mode: 'mps' } });
     expect(profiles.of(task).soloMs).toBe(50);
     expect(profiles.aloneMs(task, gpu)).toBe(100);
     expect(profiles.aloneMs(task, { ...gpu, mode: 'timeslice' })).toBeUndefined();
@@ -56,6 +58,79 @@ describe('time alone', () => {
   test.each([NaN, 0, -1, Infinity])('of %d ms is refused', (tookMs) => {
     expect(ran(tookMs)).toBe(`a time of ${tookMs} ms`);
     expect([profiles.all(), changes]).toEqual([[], []]);
+  });
+});
+
+describe('times with inputs of different sizes', () => {
+  const bytes = (value: number) => ({ ...task, inputSize: { value } });
+  const reported = (value: number) => ({ ...task, inputSize: { value, isReported: true as const } });
+  const twice = (tookMs: number, of: ReturnType<typeof bytes>): void => {
+    for (let run = 0; run < 2; run += 1) ran(tookMs, { task: of });
+  };
+
+  test('are apart, and only runs of one bucket are a time alone', () => {
+    twice(100, bytes(2000));
+    ran(900, { task: bytes(60_000) });
+    expect([profiles.of(bytes(1100)).soloMs, profiles.of(bytes(50_000)).soloMs]).toEqual([100, 900]);
+    expect(profiles.aloneMs(bytes(1100), gpu)).toBe(100);
+    for (const other of [bytes(60_000), bytes(1000), task]) expect(profiles.aloneMs(other, gpu)).toBeUndefined();
+    expect(profiles.usualAloneMs(task, gpu)).toBe(100);
+  });
+
+  test('of small parameters are one', () => {
+    twice(100, bytes(2));
+    expect(profiles.aloneMs(bytes(256), gpu)).toBe(100);
+    expect(profiles.aloneMs(bytes(257), gpu)).toBeUndefined();
+  });
+
+  test('predict others: between two in logarithms, else the nearest', () => {
+    twice(100, reported(16));
+    twice(400, reported(256));
+    expect(profiles.of(reported(64)).soloMs).toBeCloseTo(200);
+    expect([profiles.of(reported(1)).soloMs, profiles.of(reported(5000)).soloMs]).toEqual([100, 400]);
+    expect(profiles.aloneMs(reported(64), gpu)).toBeUndefined();
+    expect(profiles.aloneByReported(task, gpu)).toEqual([
+      [16, 100],
+      [256, 400],
+    ]);
+  });
+
+  test('that the function reports are apart from bytes, which are predicted by the size with the most runs', () => {
+    twice(100, reported(1));
+    ran(100, { task: reported(1) });
+    twice(800, reported(64));
+    expect(profiles.of(bytes(64)).soloMs).toBe(100);
+    expect(profiles.aloneMs(bytes(64), gpu)).toBeUndefined();
+  });
+
+  test('give runs whose size is not known their times, and are not given theirs as times alone', () => {
+    for (let run = 0; run < 2; run += 1) ran(70);
+    expect([profiles.of(bytes(9)).soloMs, profiles.aloneMs(bytes(9), gpu)]).toEqual([70, undefined]);
+    twice(100, bytes(9));
+    expect([profiles.of(bytes(9)).soloMs, profiles.aloneMs(bytes(9), gpu)]).toEqual([100, 100]);
+    expect([profiles.of(task).soloMs, profiles.aloneMs(task, gpu)]).toEqual([70, 70]);
+  });
+
+  test('are kept of 16 sizes, the rarest goes, and survive the store', () => {
+    for (let size = 0; size < 40; size += 1) twice(100 + size, reported(2 ** size));
+    for (let run = 0; run < 5; run += 1) ran(1, { task: bytes(1) });
+    const [stored] = profiles.all();
+    expect(stored?.batches).toHaveLength(16);
+    const next = newProfiles();
+    next.restore(readProfile(JSON.parse(JSON.stringify(stored))));
+    expect([next.aloneMs(bytes(1), gpu), next.aloneMs(reported(2 ** 39), gpu)]).toEqual([1, 139]);
+  });
+
+  test.each([NaN, -3, Infinity])('take a reported size of %d as 0', (value) => {
+    twice(100, reported(value));
+    expect(profiles.aloneMs(reported(0), gpu)).toBe(100);
+    expect(profiles.of(reported(8)).soloMs).toBe(100);
+  });
+
+  test('say what a cold run takes for itself by other sizes', () => {
+    twice(100, bytes(2000));
+    ran(350, { task: bytes(60_000), isWarm: false });
+    expect(profiles.of(bytes(2000))).toEqual({ soloMs: 100, startMs: 250 });
   });
 });
 
@@ -197,7 +272,7 @@ describe('what is kept', () => {
     const next = new FunctionProfiles();
     for (const one of stored()) next.restore(one);
     expect(next.of(task)).toEqual({ soloMs: 100, featureRecord: { smUtil: 0.5, dramUtil: 0.1 } });
-    expect(next.aloneMs(task, gpu)).toBe(100);
+    expect(next.of(task).soloMs).toBe(100);
     expect(next.all()).toEqual(profiles.all());
     expect(next.all()[0]?.batches[0]?.beside).toEqual([{ predicted: 1.2, measured: 1.4 }]);
   });

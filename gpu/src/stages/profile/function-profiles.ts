@@ -4,12 +4,16 @@ import type { ProfiledShares, Task } from '../../view/view.js';
 import type { FeatureRecord } from '../../predict/slowdown-predictor.js';
 import { fillOfTimes, keep, median, fillByLaunches, fillByRuns, keepAt, takeFigure, takeFill } from './fill.js';
 import type { AtShare, Fill, FillSource } from './fill.js';
+import { bucketOf, isSameBucket, timeByNeighbours } from '../../view/input-size.js';
+import type { InputBucket } from '../../view/input-size.js';
 import { mergedProfile } from './profile-codec.js';
 import type { ShareProfile } from './trials.js';
 
-/** What was seen of a function with one size of batch. Times in ms. */
+/** What was seen of a function with one size of batch and inputs of about one size. Times in ms. */
 export interface BatchProfile {
   batch: number;
+  /** Sizes of the inputs; absent: not known, as of runs that earlier versions have measured. */
+  inputs?: InputBucket;
   /** The last times alone at 100 %. */
   soloMs: number[];
   /** Whether these were measured alone, or worked out from runs beside others as far as that was predicted. */
@@ -55,7 +59,7 @@ export type ProfileKey = GpuKind & Pick<FunctionProfile, 'function'>;
 
 /** A run that has ended. */
 export interface ProfiledRun {
-  task: Pick<Task, 'function' | 'version' | 'batch'>;
+  task: Pick<Task, 'function' | 'version' | 'batch' | 'inputSize'>;
   gpu: GpuKind;
   tookMs: number;
   /** What its neighbours and its share are predicted to have cost. */
@@ -77,8 +81,10 @@ export interface SeenAlone {
 /** What a task is told of its function. */
 export type KnownOfTask = Pick<Task, 'soloMs' | 'startMs' | 'featureRecord' | 'profiledShares'>;
 
-/** Sizes of batches that are told apart. */
-const maxBatches = 32;
+/** Sizes of batches that are told apart, and sizes of inputs with each of them. */
+const [maxBatches, maxInputs] = [32, 16];
+/** Warm runs alone before their median is a time alone. */
+const leastAlone = 2;
 /** Longer than any run may take. */
 const maxMs = 7 * 24 * 3_600_000;
 
@@ -104,19 +110,22 @@ export class FunctionProfiles {
   constructor(private readonly options: FunctionProfilesOptions = {}) {}
 
   /**
-   * What is known of a task's function; where it is on several kinds of GPU, of the one with the most runs. A version
-   * that arrives later than all requests for another one takes its place, and the profile starts empty.
+   * What is known of a task's function; where it is on several kinds of GPU, of the one with the most runs. Without runs
+   * with inputs of the task's size its time is predicted from other sizes. A version that arrives later than all requests
+   * for another one takes its place, and the profile starts empty.
    */
   of({
     function: name,
     version,
     batch,
     arrivedAt,
-  }: Pick<Task, 'function' | 'version' | 'batch' | 'arrivedAt'>): KnownOfTask {
+    inputSize,
+  }: Pick<Task, 'function' | 'version' | 'batch' | 'arrivedAt' | 'inputSize'>): KnownOfTask {
     this.sawVersion(name, version, arrivedAt);
     const profiles = this.byFunction.get(name);
     if (profiles === undefined) return {};
-    let best: BatchProfile | undefined;
+    const inputs = inputSize && bucketOf(inputSize);
+    let best: KnownTimes | undefined;
     let features: FeatureRecord | undefined;
     let profiledShares: ProfiledShares[] | undefined;
     for (const profile of profiles.values()) {
@@ -127,12 +136,12 @@ export class FunctionProfiles {
         const own = { gpuType, mode, request, limit, batch: profiled, ms };
         (profiledShares ??= []).push(limitMs === undefined ? own : { ...own, limitMs });
       }
-      const one = profile.version === version ? profile.batches.find((own) => own.batch === batch) : undefined;
-      if (one === undefined || one.soloMs.length <= (best?.soloMs.length ?? -1)) continue;
+      const one = profile.version === version ? this.timesFor(profile, batch, inputs) : undefined;
+      if (one === undefined || one.runs <= (best?.runs ?? -1)) continue;
       best = one;
       features = profile.features ?? features;
     }
-    const { soloMs, startMs } = best === undefined ? noTimes : this.timesOf(best);
+    const { soloMs, startMs } = best ?? noTimes;
     return {
       ...(soloMs !== undefined && { soloMs }),
       ...(startMs !== undefined && { startMs }),
@@ -141,11 +150,28 @@ export class FunctionProfiles {
     };
   }
 
-  /** Time alone at 100 % as it was measured on a kind of GPU; undefined where it never ran alone there. */
-  aloneMs({ function: name, version, batch }: ProfiledRun['task'], gpu: GpuKind): number | undefined {
-    const profile = this.byFunction.get(name)?.get(kindName(gpu));
-    const known = profile?.version === version ? profile.batches.find((own) => own.batch === batch) : undefined;
-    return known?.isAlone === true ? this.timesOf(known).soloMs : undefined;
+  /**
+   * Time alone at 100 % with inputs of the task's size, as it was measured on a kind of GPU; undefined below two warm runs
+   * alone there.
+   */
+  aloneMs({ function: name, version, batch, inputSize }: ProfiledRun['task'], gpu: GpuKind): number | undefined {
+    const inputs = inputSize && bucketOf(inputSize);
+    const known = this.batchesOf(name, version, batch, gpu).find((own) => isSameBucket(own.inputs, inputs));
+    return this.aloneOf(known);
+  }
+
+  /** Time alone at 100 % with the inputs that the most runs alone had on a kind of GPU; undefined below two of them. */
+  usualAloneMs({ function: name, version, batch }: ProfiledRun['task'], gpu: GpuKind): number | undefined {
+    const alone = this.batchesOf(name, version, batch, gpu).filter((own) => this.aloneOf(own) !== undefined);
+    return this.aloneOf(alone.toSorted((one, other) => other.soloMs.length - one.soloMs.length)[0]);
+  }
+
+  /** Times alone, as of `aloneMs`, by the sizes that the function reports itself, the largest of each bucket. */
+  aloneByReported({ function: name, version, batch }: ProfiledRun['task'], gpu: GpuKind): [number, number][] {
+    return this.batchesOf(name, version, batch, gpu).flatMap((own): [number, number][] => {
+      const ms = own.inputs?.unit === 'reported' ? this.aloneOf(own) : undefined;
+      return own.inputs === undefined || ms === undefined ? [] : [[own.inputs.upTo, ms]];
+    });
   }
 
   /** Learns from a run. Gives why nothing is learned from it, or undefined. */
@@ -155,7 +181,7 @@ export class FunctionProfiles {
     const known = this.versions.get(task.function);
     if (known !== undefined && known.version !== task.version) return `version ${task.version}, which was replaced`;
     const profile = this.profileOf(task.function, gpu, task.version);
-    const one = batchOf(profile, task.batch);
+    const one = batchOf(profile, task);
     if (isWarm) {
       // What was measured alone is better than what was worked out.
       if (isAlone && !one.isAlone) Object.assign(one, { soloMs: [], isAlone });
@@ -166,7 +192,7 @@ export class FunctionProfiles {
       }
     } else {
       // What a cold run takes for itself is known from warm ones only.
-      const soloMs = median(one.soloMs);
+      const { soloMs } = this.timesFor(profile, task.batch, one.inputs) ?? noTimes;
       if (soloMs !== undefined) keep(one.startMs, Math.max(0, tookMs - soloMs * slowdown));
     }
     this.times.delete(one);
@@ -175,9 +201,9 @@ export class FunctionProfiles {
   }
 
   /** Keeps what was predicted of a run that was learned from beside what was measured. */
-  compared({ function: name, version, batch }: ProfiledRun['task'], gpu: GpuKind, run: ComparedRun): void {
-    const profile = this.profileOf(name, gpu, version);
-    keep((batchOf(profile, batch).beside ??= []), run);
+  compared(task: ProfiledRun['task'], gpu: GpuKind, run: ComparedRun): void {
+    const profile = this.profileOf(task.function, gpu, task.version);
+    keep((batchOf(profile, task).beside ??= []), run);
     this.changed(profile);
   }
 
@@ -196,7 +222,7 @@ export class FunctionProfiles {
     const version = this.versions.get(name)?.version;
     if (version === undefined || gpu.mode !== 'mps' || !(value > 0 && Number.isFinite(value))) return;
     const profile = this.profileOf(name, gpu, version);
-    keepAt((batchOf(profile, batch).launchRates ??= []), share, value);
+    keepAt((batchOf(profile, { batch }).launchRates ??= []), share, value);
     takeFill(profile, fillByLaunches(profile));
     this.changed(profile);
   }
@@ -271,6 +297,38 @@ export class FunctionProfiles {
     for (const profile of profiles?.values() ?? []) this.drop(profile);
     if (profiles !== undefined) this.options.onVersion?.(name, undefined);
     return profiles !== undefined;
+  }
+
+  /** What a version was seen to take with one size of batch, by size of its inputs. */
+  private batchesOf(name: string, version: string, batch: number, gpu: GpuKind): BatchProfile[] {
+    const profile = this.byFunction.get(name)?.get(kindName(gpu));
+    return profile?.version === version ? profile.batches.filter((own) => own.batch === batch) : [];
+  }
+
+  private aloneOf(one: BatchProfile | undefined): number | undefined {
+    return one?.isAlone === true && one.soloMs.length >= leastAlone ? this.timesOf(one).soloMs : undefined;
+  }
+
+  /** The times with inputs of a bucket: its own, or those predicted from other buckets. Undefined without any. */
+  private timesFor(
+    { batches }: FunctionProfile,
+    batch: number,
+    inputs: InputBucket | undefined,
+  ): KnownTimes | undefined {
+    const [first, ...further] = batches.filter((own) => own.batch === batch);
+    if (first === undefined) return undefined;
+    if (further.length === 0 && isSameBucket(first.inputs, inputs)) return timesWith(first, this.timesOf(first));
+    const all = [first, ...further].toSorted((one, other) => other.soloMs.length - one.soloMs.length);
+    const own = all.find((one) => isSameBucket(one.inputs, inputs));
+    const most = all[0] ?? first;
+    const startMs = (own && this.timesOf(own).startMs) ?? median(all.flatMap((one) => this.timesOf(one).startMs ?? []));
+    if (own !== undefined && own.soloMs.length > 0) return { ...timesWith(own, this.timesOf(own)), startMs };
+    const known = all.flatMap((one) => {
+      const { soloMs: ms } = this.timesOf(one);
+      return one.inputs === undefined || ms === undefined ? [] : [{ bucket: one.inputs, ms }];
+    });
+    const soloMs = inputs && timeByNeighbours(inputs, known);
+    return { soloMs: soloMs ?? this.timesOf(most).soloMs, startMs, runs: most.soloMs.length };
   }
 
   private timesOf(one: BatchProfile): Times {
@@ -357,12 +415,27 @@ interface Times {
 
 const noTimes: Times = { soloMs: undefined, startMs: undefined };
 
-function batchOf(profile: FunctionProfile, batch: number): BatchProfile {
-  const known = profile.batches.find((own) => own.batch === batch);
+/** Times with the number of runs behind them. */
+interface KnownTimes extends Times {
+  runs: number;
+}
+
+const timesWith = ({ soloMs }: BatchProfile, times: Times): KnownTimes => ({ ...times, runs: soloMs.length });
+
+function batchOf(profile: FunctionProfile, { batch, inputSize }: Pick<Task, 'batch' | 'inputSize'>): BatchProfile {
+  const inputs = inputSize && bucketOf(inputSize);
+  const known = profile.batches.find((own) => own.batch === batch && isSameBucket(own.inputs, inputs));
   if (known !== undefined) return known;
-  const fresh = { batch, soloMs: [], isAlone: false, startMs: [] };
+  const fresh: BatchProfile = { batch, ...(inputs && { inputs }), soloMs: [], isAlone: false, startMs: [] };
+  const alike = profile.batches.filter((own) => own.batch === batch);
+  // The size with the fewest runs goes.
+  const [rarest] = alike.toSorted((one, other) => one.soloMs.length - other.soloMs.length);
+  if (alike.length >= maxInputs) profile.batches = profile.batches.filter((own) => own !== rarest);
+  else if (alike.length === 0) {
+    const [first, ...further] = new Set(profile.batches.map((own) => own.batch));
+    if (further.length + 1 >= maxBatches) profile.batches = profile.batches.filter((own) => own.batch !== first);
+  }
   profile.batches.push(fresh);
-  if (profile.batches.length > maxBatches) profile.batches.shift();
   return fresh;
 }
 

@@ -32,6 +32,17 @@ test('what was predicted beside what was measured is kept of both profiles, whic
   expect(both(first!, { ...second!, isAlone: false }).batches[0]?.beside).toEqual(compared);
 });
 
+test('runs with inputs of other sizes are not mixed, nor those of earlier versions that did not know the size', () => {
+  const sized = (upTo: number, soloMs: number[]): BatchProfile => ({
+    ...batch(1, soloMs),
+    inputs: { unit: 'bytes', upTo },
+  });
+  const earlier = profile('1', [batch(1, [5]), sized(256, [10])]);
+  const since = profile('1', [sized(512, [20]), sized(256, [11])]);
+  const merged = [batch(1, [5]), sized(512, [20]), sized(256, [10, 11])];
+  expect(mergedProfile(earlier, since).batches).toEqual(merged);
+});
+
 test('an earlier version is forgotten, unless only processes were seen since', () => {
   const earlier = profile('1', [batch(1, [10])], 0.5);
   expect(mergedProfile(earlier, profile('2', [batch(1, [30])]))).toEqual(profile('2', [batch(1, [30])]));

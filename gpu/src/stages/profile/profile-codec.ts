@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { fillSources, betterFill, keptOfBoth, fillOf } from './fill.js';
 import type { FeatureRecord } from '../../predict/slowdown-predictor.js';
+import { isSameBucket } from '../../view/input-size.js';
 import type { BatchProfile, FiguresAtShare, FunctionProfile } from './function-profiles.js';
 
 /** Figures that are parts of a GPU. */
@@ -21,6 +22,7 @@ const profileSchema = z.object({
   ...{ function: text, gpuType: text, mode: text, version: text },
   batches: z.array(
     z.object({
+      inputs: z.object({ unit: z.enum(['bytes', 'reported']), upTo: time }).optional(),
       ...{ batch: z.int(), soloMs: times, isAlone: z.boolean(), startMs: times },
       beside: z.array(z.object({ predicted: time, measured: time })).nullish(),
       ...{ timesAlone: atShares, launchRates: atShares },
@@ -64,12 +66,17 @@ export function mergedProfile(earlier: FunctionProfile, since: FunctionProfile):
   const use = { ...mergedFeatures(earlier, since), ...(shares !== undefined && { shares }) };
   // Only its processes were seen since.
   if (since.version === '') return { ...earlier, ...use };
-  const only = earlier.batches.filter(({ batch }) => !since.batches.some((one) => one.batch === batch));
+  const only = earlier.batches.filter((before) => !since.batches.some((one) => isAlike(one, before)));
   const both = since.batches.map((one) => {
-    const before = earlier.batches.find(({ batch }) => batch === one.batch);
+    const before = earlier.batches.find((other) => isAlike(one, other));
     return before === undefined ? one : mergedBatch(before, one);
   });
   return { ...since, ...use, batches: [...only, ...both] };
+}
+
+/** Whether both are of runs with equal batches and inputs of about one size. */
+function isAlike(one: BatchProfile, other: BatchProfile): boolean {
+  return one.batch === other.batch && isSameBucket(one.inputs, other.inputs);
 }
 
 function mergedBatch(earlier: BatchProfile, since: BatchProfile): BatchProfile {
