@@ -94,6 +94,14 @@ export const nodeRowSchema = z.looseObject({
   status: z.array(statusSchema),
   residents: z.array(residentSchema),
   epoch: number.optional(),
+  faults: z
+    .array(
+      z.looseObject({
+        ...{ at: number, place: text },
+        functions: z.array(z.looseObject({ action: text, version: text })),
+      }),
+    )
+    .optional(),
   inHand: z.array(z.looseObject({ activationId: text, at: number, epoch: number, version: number })).optional(),
   labels: z.record(text, text).optional(),
   market: z.enum(['spot', 'on-demand']).optional(),

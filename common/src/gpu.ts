@@ -191,6 +191,8 @@ export interface NodeStatus {
   residents: Resident[];
   /** The greatest epoch of a decider that the agent has heard of: it takes no placement of an older one. Absent: it is not told. */
   epoch?: number;
+  /** The last faults that ended all clients of an MPS server, oldest first; absent: none since the agent's start. */
+  faults?: SharedFault[];
   /** Activations with a GPU that the invoker has taken and not recorded. */
   inHand?: InHand[];
   /** How the operator describes it; absent: not at all. */
@@ -206,6 +208,16 @@ export interface NodeStatus {
   cuts?: boolean;
   /** By device: environment that makes a process of the node's own an MPS client with the whole device; absent: none can be. */
   clientEnv?: Record<string, Record<string, string>>;
+}
+
+/** A fault of one function that ended the runs of all clients of an MPS server. */
+export interface SharedFault {
+  /** Epoch ms. */
+  at: number;
+  /** UUID of the device, or of the slice. */
+  place: string;
+  /** The versions of functions that ran there, `/namespace/action`: of several, the driver does not tell which has faulted. */
+  functions: { action: string; version: string }[];
 }
 
 /** An activation that an invoker has, by what placement. */

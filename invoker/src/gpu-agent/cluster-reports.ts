@@ -1,3 +1,4 @@
+import { keepNewest } from '@gpuwhisk/common/collections';
 import { gpuRowTtlMs, gpuTable, gpuSpendingCounters, workloadTable } from '@gpuwhisk/common/gpu';
 import type { NodeStatus, Workload } from '@gpuwhisk/common/gpu';
 import { writeRow } from '@gpuwhisk/common/gpu-rows';
@@ -69,9 +70,23 @@ export class NodeRow {
   }
 }
 
+/** The use of a container since it has been busy, ms of a whole GPU. */
+interface BusyUse {
+  namespace: string;
+  action: string;
+  spentMs: number;
+  /** Part of it that the costs have yet to count. */
+  heldMs: number;
+}
+
+/** Use of a busy container that the costs count before it is idle, ms of a whole GPU. */
+const maxHeldMs = 60_000;
+/** Functions with a credit, at most. */
+const maxCredits = 1000;
+
 /**
- * Counts each namespace's use of this node's GPUs (share × time) and adds it to the cluster's counters. Samples are not
- * charged.
+ * Counts each namespace's use of this node's GPUs (share × time) and adds it to the cluster's counters. Samples and runs that
+ * are forgiven are not charged.
  */
 export class Spending {
   private readonly counters: WindowCounters;
@@ -79,6 +94,11 @@ export class Spending {
   private readonly countedMs = new Map<string, number>();
   /** By namespace, use in ms of a whole GPU that the cluster's counters lack. */
   private readonly due = new Map<string, number>();
+  private readonly busy = new Map<string, BusyUse>();
+  /** Containers that are ended, with a run that is charged to no namespace. */
+  private readonly forgiven = new Set<string>();
+  /** By namespace and action, use that the costs have counted and are not to: their further use makes it up, ms. */
+  private readonly credits = new Map<string, number>();
 
   constructor(
     state: ClusterState,
@@ -102,15 +122,59 @@ export class Spending {
     if (users.size > 0) this.countedMs.set(container.id, nowMs);
     else this.countedMs.delete(container.id);
     if (lastUser === undefined || lastUser.isSample === true) return;
+    if (this.forgiven.has(container.id)) return;
+    const { namespace, action } = lastUser;
     const spentMs = (nowMs - sinceMs) * share.smLimit * grant.devices.length;
-    this.due.set(lastUser.namespace, (this.due.get(lastUser.namespace) ?? 0) + spentMs);
-    this.counts.add(lastUser.namespace, lastUser.action, spentMs);
+    this.owe(namespace, spentMs);
+    const use = this.busy.get(container.id) ?? { namespace, action, spentMs: 0, heldMs: 0 };
+    use.spentMs += spentMs;
+    use.heldMs += spentMs;
+    this.busy.set(container.id, use);
+    if (users.size === 0 || use.heldMs >= maxHeldMs) this.settle(use);
+    if (users.size === 0) this.busy.delete(container.id);
+  }
+
+  /** Takes back what was counted of the runs under way in a container, which is about to be ended: others ended them. */
+  forgive(container: string): void {
+    if (!this.countedMs.has(container)) return;
+    this.forgiven.add(container);
+    const use = this.busy.get(container);
+    this.busy.delete(container);
+    if (use === undefined) return;
+    this.owe(use.namespace, -use.spentMs);
+    const key = creditKey(use);
+    const credit = (this.credits.get(key) ?? 0) + use.spentMs - use.heldMs;
+    if (credit > 0) keepNewest(this.credits, key, credit, maxCredits);
   }
 
   /** Counts the rest of an ended container's use, also if the container ended during a run. */
   left(one: GpuContainer): void {
     this.count(one);
+    const use = this.busy.get(one.container.id);
+    if (use !== undefined) this.settle(use);
+    this.busy.delete(one.container.id);
+    this.forgiven.delete(one.container.id);
     this.countedMs.delete(one.container.id);
+  }
+
+  /** Adds all that is held to the costs, as before the last report. */
+  settleAll(): void {
+    for (const use of this.busy.values()) this.settle(use);
+  }
+
+  /** Adds what is held of a use to the costs, less what its function has as a credit. */
+  private settle(use: BusyUse): void {
+    const key = creditKey(use);
+    const credit = this.credits.get(key) ?? 0;
+    const free = Math.min(credit, use.heldMs);
+    if (free >= credit) this.credits.delete(key);
+    else this.credits.set(key, credit - free);
+    this.counts.add(use.namespace, use.action, use.heldMs - free);
+    use.heldMs = 0;
+  }
+
+  private owe(namespace: string, ms: number): void {
+    this.due.set(namespace, (this.due.get(namespace) ?? 0) + ms);
   }
 
   /** Adds the use to the cluster's counters; use that cannot be added is kept for the next call. */
@@ -128,6 +192,8 @@ export class Spending {
     }
   }
 }
+
+const creditKey = ({ namespace, action }: BusyUse): string => `${namespace}\n${action}`;
 
 /** Dependencies of EndedWorkloads. */
 interface EndedWorkloadsParts {

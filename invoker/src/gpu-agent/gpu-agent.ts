@@ -109,7 +109,8 @@ export class GpuAgent implements GpuRuns {
     this.inventory = new Inventory(driver, enforcer, ledger, logger);
     const { inventory } = this;
     const end = (container: Container): void => this.owner.end(container);
-    this.healer = new Healer({ inventory, gpuContainers, enforcer, faultHistory, clock, logger, end });
+    const forgive = (container: string): void => this.spending.forgive(container);
+    this.healer = new Healer({ inventory, gpuContainers, enforcer, faultHistory, clock, logger, end, forgive });
     const { healer } = this;
     const refresh = (): Promise<void> => this.refresh();
     const statuses = (): readonly DeviceStatus[] => this.statuses;
@@ -308,6 +309,7 @@ export class GpuAgent implements GpuRuns {
     await this.looking;
     await this.timeSlices.settled();
     await this.spending.tell(this.gpuContainers.all());
+    this.spending.settleAll();
     await this.useCounts.tell(this.inventory.devices.length);
     await this.row.close();
   }
@@ -422,6 +424,7 @@ export class GpuAgent implements GpuRuns {
       }),
       residents: gpuContainers.rows(),
       epoch: this.epoch,
+      ...(this.healer.faults.length > 0 && { faults: [...this.healer.faults] }),
       inHand: this.owner.inHand(),
       ...this.options.node,
       ...(this.departure.leavesAt !== undefined && { leavesAt: this.departure.leavesAt }),

@@ -1,4 +1,5 @@
 import type { Logger } from '@gpuwhisk/common/logging';
+import type { SharedFault } from '@gpuwhisk/common/gpu';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Container } from '../containers/container-factory.js';
@@ -29,11 +30,15 @@ export interface HealerParts {
   logger: Logger;
   /** Destroys a container, idle or busy. */
   end(container: Container): void;
+  /** The run under way in a container is charged to no namespace. */
+  forgive(container: string): void;
 }
 
 /** Restarts of an enforcer within ten minutes, at most; then the device is cordoned. */
 const maxRestarts = 5;
 const restartsWithinMs = 600_000;
+/** Faults of whole servers that are told. */
+const maxFaults = 8;
 /** Endings that are remembered; activations ask for them within moments. */
 const maxEndings = 1000;
 
@@ -56,6 +61,9 @@ export class Healer {
 
   /** By device, when a function's fault last ended all its clients, monotonic ms. */
   private readonly faultedAtMs = new Map<string, number>();
+
+  /** The last faults of functions that ended all clients of an MPS server, oldest first. */
+  faults: readonly SharedFault[] = [];
 
   constructor(private readonly parts: HealerParts) {}
 
@@ -142,6 +150,21 @@ export class Healer {
     this.parts.end(container);
   }
 
+  /** Keeps which versions ran when a fault ended all clients. */
+  private noteFault(device: string, busy: readonly GpuContainer[]): void {
+    if (busy.length === 0) return;
+    const users = busy.flatMap((one) => [...one.users.values()]);
+    const functions = new Map(
+      users.map(({ action, version = '' }) => [`${action} ${version}`, { action, version }] as const),
+    );
+    const fault = {
+      at: this.parts.clock.now(),
+      place: busy[0]?.grant.slice ?? device,
+      functions: [...functions.values()],
+    };
+    this.faults = [...this.faults, fault].slice(-maxFaults);
+  }
+
   private fault(device: string, text: string): void {
     const { inventory } = this.parts;
     inventory.setRecord(device, withFault(inventory.record(device), text));
@@ -178,7 +201,8 @@ export class Healer {
 
   /**
    * Ends all clients of a device's MPS server after a function's fault, which hits them all. A run that was alone caused it;
-   * MPS does not tell which of several did. An action that ran alone, once or several times, is charged with the fault.
+   * MPS does not tell which of several did: none of them is charged for, and controllers find out. An action that ran alone,
+   * once or several times, is charged with the fault.
    */
   private replaceClients(device: string, clients: readonly GpuContainer[], text: string): void {
     const { faultHistory, clock } = this.parts;
@@ -189,10 +213,22 @@ export class Healer {
     if (only !== undefined && actions.size === 1) faultHistory.note(only, clock.now());
     if (!this.haveOneServer(device)) return;
     this.faultedAtMs.set(device, clock.monotonicMs());
+    this.noteFault(device, busy);
     const isKnown = busy.length === 1;
     const ending: Ending = isKnown
       ? { text: `GPU ${device} reported an error while the action ran: ${text}.`, byAction: true }
-      : { text: `A function's fault on GPU ${device} ended this run: ${text}.`, byAction: false, again: true };
-    for (const one of there) this.end(one, ending);
+      : { text: neighboursFault(device, text), byAction: false, again: true };
+    for (const one of there) {
+      if (!isKnown) this.parts.forgive(one.container.id);
+      this.end(one, ending);
+    }
   }
+}
+
+/** The error of a run that a fault of a neighbour, which MPS does not tell, or its own has ended. */
+function neighboursFault(device: string, text: string): string {
+  return (
+    `A function's fault on GPU ${device} ended this run: ${text}. Functions on one MPS server end together; annotation ` +
+    'gpu \'{"isolation":"exclusive"}\' or a MIG slice keeps a function apart. The run is not charged.'
+  );
 }

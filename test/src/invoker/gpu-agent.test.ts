@@ -239,6 +239,28 @@ test("a function's fault replaces all clients; three by one action alone within 
   expect(agent.admit(placementOf(1000), userOf('b', 'bad'))).toBeUndefined();
 });
 
+test('a fault among several versions is told in the row, with those that ran, and once', async () => {
+  const harness = await GpuHarness.open();
+  const { agent } = harness;
+  expect((await harness.row()).faults).toBeUndefined();
+  const run = async (id: string, name: string, pid: number): Promise<string> => {
+    const container = await harness.container(placementOf(1000), pid);
+    agent.began({ ...userOf(id, name), version: '0.0.2' }, container.id);
+    return container.id;
+  };
+  const busy = [await run('a', 'one', 1), await run('b', 'one', 2), await run('c', 'other', 3)];
+  await harness.container(placementOf(1000), 4);
+  harness.emit({ type: 'xid', device: 'GPU-0', code: 31 });
+  for (const id of busy) {
+    const ending = agent.endingOf(id);
+    expect(ending).toMatchObject({ byAction: false, again: true });
+    expect(ending?.text).toMatch(/isolation.*exclusive.*MIG slice/);
+    expect(ending?.text).not.toContain('/guest/');
+  }
+  const functions = ['one', 'other'].map((name) => ({ action: `/guest/${name}`, version: '0.0.2' }));
+  expect((await harness.look()).faults).toEqual([{ at: expect.any(Number), place: 'GPU-0', functions }]);
+});
+
 test('an enforcer that has died serves again, and its containers are replaced', async () => {
   const harness = await GpuHarness.open();
   const container = await harness.container(placementOf(1000), 7);
