@@ -25,6 +25,8 @@ interface Learned {
     slowdown?: { predicted: number; measured: number; runs: number };
   }[];
   heldMiB?: number;
+  /** Its version runs alone until then, epoch ms. */
+  alone?: { until: number; state: 'suspect' | 'faulting' };
 }
 
 /** Trials of a function at shares in percent. */
@@ -97,6 +99,7 @@ function Performance({ name }: { name: string }) {
     <>
       <h3>Measured times</h3>
       <Problem of={learned} what="They cannot be shown" />
+      {own.slice(0, 1).map(({ version, alone }) => alone && <p key={version}>{aloneText(version, alone)}</p>)}
       {learned.value !== undefined && rows.length === 0 && <p>The function has not been measured yet.</p>}
       {rows.length > 0 && (
         <Table
@@ -118,6 +121,13 @@ function Performance({ name }: { name: string }) {
       )}
     </>
   );
+}
+
+function aloneText(version: string, { until, state }: NonNullable<Learned['alone']>): string {
+  const end = new Date(until).toLocaleString();
+  return state === 'faulting'
+    ? `Version ${version} runs alone until ${end}: a fault of it ended the runs of all functions on its MPS server.`
+    : `Version ${version} runs alone until five runs have succeeded: it was one of several that a fault on their MPS server ended.`;
 }
 
 /** Times by batch (rows) and share (columns). */

@@ -9,6 +9,7 @@ import type { FunctionProfile } from '@gpuwhisk/gpu/stages/profile/function-prof
 import type { InputBucket } from '@gpuwhisk/gpu/view/input-size';
 import type { ProfileGoal, ShareProfile, Trial } from '@gpuwhisk/gpu/stages/profile/trials';
 import { mostTrialsOf, stepOf } from '../gpu/learning/function-trials.js';
+import type { RunsAlone } from '../gpu/learning/function-faults.js';
 import type { KindTrials, ProfiledFunction } from '../gpu/learning/function-trials.js';
 import type { MeasurementState, ProfilingJobs, SearchedSet, SearchState } from '../gpu/learning/measurement-states.js';
 import type { PairModelView } from '../gpu/learning/pair-models.js';
@@ -32,7 +33,14 @@ export class PerformanceViews {
   /** The performance of the functions that `wants` selects by `/namespace/action`; of all if absent. */
   functions(wants?: (name: string) => boolean): FunctionPerformance[] {
     const all = this.performanceData.profiles.all();
-    return (wants === undefined ? all : all.filter((one) => wants(one.function))).map(functionView);
+    const { faults } = this.performanceData;
+    const known = (wants === undefined ? all : all.filter((one) => wants(one.function))).map((one) => {
+      const alone = faults.alone(one.function, one.version);
+      return { ...functionView(one), ...(alone && { alone }) };
+    });
+    const unmeasured = faults.all().filter((one) => !known.some(({ function: name }) => name === one.function));
+    const others = unmeasured.filter((one) => wants === undefined || wants(one.function));
+    return [...known, ...others.map((one) => ({ ...one, gpuType: '-', mode: 'mps' as const, batches: [] }))];
   }
 
   /** The measured sets and those to be measured that have a function selected by `wants`; all if absent. */
@@ -69,6 +77,8 @@ export class PerformanceViews {
 
 /** The performance of a function on one kind of GPU, for operators and the function's owner. Times in ms. */
 export interface FunctionPerformance extends Omit<FunctionProfile, 'batches'> {
+  /** Why its version runs alone, and until when, epoch ms; absent: it need not. */
+  alone?: RunsAlone;
   /** `measured`: from runs alone; otherwise estimated from runs beside others. */
   batches: BatchPerformance[];
 }

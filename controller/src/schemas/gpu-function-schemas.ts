@@ -91,6 +91,12 @@ export const gpuFunctionSchemas = {
           'whether it was measured alone, startMs, runs, predicted and measured slowdown beside others',
       ),
       heldMiB: whole('Largest memory of an instance when last observed, MiB'),
+      alone: {
+        type: 'object',
+        description:
+          'Its version runs alone until then (until, epoch ms). state: faulting (a fault of it ended the runs of all functions on its ' +
+          'MPS server) or suspect (it was one of several)',
+      },
     },
     ['function', 'version', 'gpuType', 'mode', 'batches'],
   ),

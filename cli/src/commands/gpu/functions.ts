@@ -53,6 +53,18 @@ function inputsOf(batch: JsonMap): string {
   return asText(inputs.get('unit')) === 'bytes' ? `≤ ${upTo} B` : `≤ ${upTo}`;
 }
 
+/** What is told of a function whose version runs alone. */
+function aloneLine(one: JsonMap): string[] {
+  if (!one.has('alone')) return [];
+  const alone = asMap(one.get('alone'));
+  const until = new Date(asNumber(alone.get('until'))).toISOString().slice(0, 16);
+  const why =
+    asText(alone.get('state')) === 'faulting'
+      ? `until ${until}Z: a fault of it ended the runs of all functions on its MPS server`
+      : `until five runs have succeeded: it was one of several that a fault on their MPS server ended`;
+  return [`${asText(one.get('function'))} ${asText(one.get('version'))} runs alone ${why}\n`];
+}
+
 /** `wsk gpu functions`. */
 export function listFunctions(context: CommandContext): Promise<void> {
   return listOrForget(context, 'functions', (all) => {
@@ -74,7 +86,7 @@ export function listFunctions(context: CommandContext): Promise<void> {
       });
     });
     const { header, rows: lines } = table(functionTitles, rows, functionTitles.slice(3));
-    stdout.print(stdout.bold(header) + lines.join(''));
+    stdout.print(stdout.bold(header) + lines.join('') + [...new Set(all.flatMap(aloneLine))].join(''));
   });
 }
 

@@ -38,6 +38,7 @@ import { learningMetrics } from './learning-metrics.js';
 import type { LearningMetrics } from './learning-metrics.js';
 import { SlowdownSamples } from './retraining.js';
 import { ActivityProfiler, typesOf } from './activity-profiler.js';
+import { FunctionFaults } from './function-faults.js';
 import { FunctionTrials } from './function-trials.js';
 import { SampleCurves } from './sample-curves.js';
 import type { SampleCurve } from './sample-curves.js';
@@ -85,6 +86,8 @@ export class PerformanceData {
   readonly slices: SliceSlowdowns;
   /** Trials of sets of functions that share a GPU. */
   readonly setTrials: SetTrials;
+  /** Versions that run alone, as their faults end the runs of others. */
+  readonly faults: FunctionFaults;
   readonly forecasts: RequestForecasts;
   /** Sets that were formed and whose shares were not searched for. */
   readonly demands: SetDemands;
@@ -156,6 +159,7 @@ export class PerformanceData {
       measured: (key, pair) => this.pairMeasured(key, pair),
     });
     this.slices = new SliceSlowdowns(() => keepText('slices', 'protean', () => JSON.stringify(this.slices.state())));
+    this.faults = new FunctionFaults(parts.clock, () => keepText('faults', 'functions', () => this.faults.text()));
     this.forecasts = new RequestForecasts(() => keepText('forecast', 'ls-lstm', () => this.forecasts.text()));
     this.demands = new SetDemands((name, wanted) => keep('demand', name, wanted, encodeWantedSet));
     this.table = new QuotaTable({
@@ -212,6 +216,7 @@ export class PerformanceData {
       for (const { uuid } of [device, ...device.slices]) this.drivers.set(uuid, major);
     }
     this.activity.observe(node);
+    this.faults.seen(node);
   }
 
   /** The major version of the driver of a device or slice, by UUID; 0 if it is not known. */
@@ -283,7 +288,8 @@ export class PerformanceData {
       this.trials.deleted(name);
       this.pairs.forgetFunction(name);
       this.slices.forget(name);
-      return this.profiles.forget(name);
+      const hadFaults = this.faults.forget(name);
+      return this.profiles.forget(name) || hadFaults;
     }
     const [gpuType = '', mode = ''] = name.split('/');
     const forgotten = [
@@ -327,6 +333,7 @@ export class PerformanceData {
       'pair-samples': (text, _, isChanged) => this.pairs.restoreSamples(text, isChanged),
       'pair-model': unlessChanged((text) => this.pairs.restoreModel(text)),
       slices: unlessChanged((text) => this.slices.restore(JSON.parse(text) as SliceSlowdownsState)),
+      faults: (text) => this.faults.restore(text),
       forecast: unlessChanged((text) => this.forecasts.restore(text)),
       set: (text) => this.setTrials.restoreSet(readTriedSet(JSON.parse(text))),
       demand: (text) => this.demands.restore(decodeWantedSet(text)),

@@ -8,8 +8,8 @@ import { gpuDocument } from '../state/gpu-documents.js';
 
 /**
  * Kinds of documents: profiles of functions, curves of samples alone, trials of functions, slowdown samples, predictors, degradations beside
- * workloads, measured pairs and the models of their degradations, slowdowns on slices, the model of requests, shares of sets, trials of
- * sets, sets to be searched for, and decisions.
+ * workloads, measured pairs and the models of their degradations, slowdowns on slices, faults of functions, the model of requests,
+ * shares of sets, trials of sets, sets to be searched for, and decisions.
  */
 export type DocumentKind =
   | 'profile'
@@ -21,6 +21,7 @@ export type DocumentKind =
   | 'pair-samples'
   | 'pair-model'
   | 'slices'
+  | 'faults'
   | 'forecast'
   | 'quota'
   | 'set'

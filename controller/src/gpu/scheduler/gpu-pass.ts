@@ -17,7 +17,7 @@ import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { ActivationStatus, activationDocument } from '@gpuwhisk/common/entities/activation';
 import type { ApiError } from '@gpuwhisk/common/errors';
-import type { GpuPlacer, Sent } from './gpu-placer.js';
+import type { GpuPlacer } from './gpu-placer.js';
 import type { GpuPolicy } from './gpu-policy.js';
 import { waitingOf } from './gpu-queue.js';
 import type { GpuQueue, WaitingActivation } from './gpu-queue.js';
@@ -97,20 +97,20 @@ export class GpuPass {
     if (start === undefined) return { rejected: [...rejected] };
     const { choice, start: decided } = start;
     if (!policy.begins(start)) return { rejected: choice.rejected };
-    const { request } = waiting;
     try {
-      return { sent: this.send(message, { need, request, choice, reason: decided.reason }), rejected: [] };
+      return { sent: this.send(waiting, choice, decided.reason), rejected: [] };
     } catch (error) {
       this.notStarted(waiting);
       throw error;
     }
   }
 
-  private send(message: ActivationMessage, sent: Sent): Receipt {
+  private send({ message, need, request, apart }: WaitingActivation, choice: PlacementChoice, why: string): Receipt {
     const { placer, metrics, clock } = this.dependencies;
-    const receipt = placer.send(message, sent);
+    const reason = apart === undefined ? why : `${why}; ${apart}`;
+    const receipt = placer.send(message, { need, request, choice, reason });
     metrics.decided('placed');
-    const { placement } = sent.choice;
+    const { placement } = choice;
     if (placement !== undefined) this.dependencies.onPlaced?.(placement);
     metrics.waited(Math.max(0, clock.now() - message.transid[1]));
     return receipt;
@@ -170,9 +170,9 @@ export class GpuPass {
   }
 
   private forward(waiting: WaitingActivation, choice: PlacementChoice, reason: string): void {
-    const { message, need, request, refusals } = waiting;
+    const { message, refusals } = waiting;
     const again = refusals.length === 0 ? message : { ...message, gpuRefusals: [...refusals] };
-    const receipt = this.send(again, { need, request, choice, reason });
+    const receipt = this.send({ ...waiting, message: again }, choice, reason);
     this.dependencies.queue.remove(waiting);
     const { placement } = choice;
     if (placement !== undefined) this.confirm({ message: again, placement, done: waiting.done }, receipt);

@@ -30,6 +30,7 @@ import type { LoggedRun } from '@gpuwhisk/gpu/stages/profile/run-log';
 import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
 import { encodeModel } from '@gpuwhisk/gpu/predict/slowdown-model';
 import type { Arrival, LastRequest, WaitingActivation } from './gpu-queue.js';
+import { aloneOf, aloneText, keepApart } from './apart.js';
 import { Arrivals, calledFunction, knownFunctions, requestOf } from './gpu-queue.js';
 import type { GpuPlacer, Sent } from './gpu-placer.js';
 import { Feedback, isUndisturbed } from '../learning/feedback.js';
@@ -214,7 +215,9 @@ export class GpuPolicy {
     const { clock, placer } = this.parts;
     const at = clock.now();
     const nowMs = clock.monotonicMs();
+    const { faults } = this.parts.performanceData;
     const tasks = waiting.map((one): Task => {
+      keepApart(one, faults);
       const arrivedAt = this.arrivals.of(one, at, nowMs);
       const allowed = placer.allowedFor(one);
       const { message, need, request, sloMs } = one;
@@ -318,6 +321,10 @@ export class GpuPolicy {
   ): Pick<Sent, 'request' | 'choice'> {
     const { placer, clock } = this.parts;
     const asked = requestOf(message, need);
+    const alone = aloneOf(message, this.parts.performanceData.faults);
+    if (alone !== undefined) {
+      return { request: asked, choice: { rejected: [{ what: id, reason: aloneText(alone), numbers: {} }] } };
+    }
     const share = shareClass / 100;
     const request = { ...asked, share: { ...asked.share, shareClass, smRequest: share, smLimit: share } };
     const account = this.places.used().find((one) => one.id === id);
@@ -378,6 +385,8 @@ export class GpuPolicy {
     this.parts.functions.ran({ action: task.function, namespace: task.namespace }, ranMs);
     if (succeeded) this.feedback.ran(run);
     this.parts.performanceData.setTrials.ran({ ...run, isDisturbed: !succeeded || isDisturbed(run) });
+    const isAlone = run.beside.every((other) => other.task.function === task.function);
+    if (succeeded && isAlone) this.parts.performanceData.faults.ranAlone(task.function, task.version);
     if (succeeded && this.predictsDegradation) this.learnBeside(run);
     if (succeeded && this.readsSlices && isUndisturbed(run)) this.parts.performanceData.slices.ran(run);
     this.policy.observe?.(run);

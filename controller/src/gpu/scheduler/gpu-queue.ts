@@ -102,6 +102,8 @@ export interface WaitingActivation {
   arrivedMs: number;
   /** Absent for best effort: from the beginning, or since the deadline has passed. */
   sloMs: number | undefined;
+  /** Why it runs alone, though its annotation does not say so; absent: it need not. */
+  apart?: string;
   /** Reasons of the agents that refused the activation. */
   refusals: readonly string[];
   /** Times of refusals by node, monotonic ms; older rows of these nodes are outdated. */

@@ -40,6 +40,7 @@ import type { LastRequest, WaitingActivation } from './gpu-queue.js';
 import { LiveActuator, type LiveActuatorParts, type Procurer } from './live-actuator.js';
 import type { GpuHandover, OnRefused } from '../handover/gpu-handover.js';
 import { GpuIntake } from '../handover/gpu-intake.js';
+import { needApart } from './apart.js';
 import { seenInstances } from './cluster-view.js';
 import type { KnownInstances } from './cluster-view.js';
 import type { SampledPlace } from './running-places.js';
@@ -317,11 +318,13 @@ export class GpuScheduler {
    * log has failed.
    */
   submitLaunch(
-    message: ActivationMessage,
-    need: GpuNeed,
+    given: ActivationMessage,
+    wanted: GpuNeed,
     { gpus, shareClass, within }: Launch & { within?: Pick<Share, 'smRequest' | 'smLimit'> },
   ): Receipt {
     const { placer } = this;
+    const need = needApart(given, wanted, this.dependencies.performanceData.faults);
+    const message = { ...given, gpuNeed: need };
     if (this.closed) throw overloaded();
     if (!placer.isLeader) throw instanceNotLaunched('another controller decides about GPUs, ask that one');
     const { maxShareClass = 100 } = need;
