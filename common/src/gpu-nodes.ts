@@ -1,4 +1,5 @@
 // Nodes that come and go: announced ends, and the use of their GPUs.
+import type { ClusterState, WindowCounters } from './state/cluster-state.js';
 
 /** The ClusterState table of announced ends of nodes: NodeNotice rows by the invoker's topic. */
 export const gpuNoticeTable = 'gpuNotices';
@@ -33,4 +34,12 @@ export interface NodeUse {
   pricePerHour?: number;
   /** Invocation namespace, action, and its use in ms of a whole GPU. */
   used: readonly (readonly [namespace: string, action: string, gpuMs: number])[];
+}
+
+/**
+ * What each namespace (its name) has had of GPUs in the calendar minute, ms of a whole GPU: half of one for a second is 500.
+ * Agents count it, controllers hold it against the limit `gpuSecondsPerMinute`.
+ */
+export function gpuSpendingCounters(state: ClusterState): WindowCounters {
+  return state.windowCounters('gpuSpentMs', 60_000);
 }

@@ -1,4 +1,4 @@
-import type { ClusterState, WindowCounters } from './state/cluster-state.js';
+import type { AloneTimes, SharedFault } from './gpu-observations.js';
 import type { WorkloadGuard } from './workload-guard.js';
 
 /**
@@ -210,16 +210,6 @@ export interface NodeStatus {
   clientEnv?: Record<string, Record<string, string>>;
 }
 
-/** A fault of one function that ended the runs of all clients of an MPS server. */
-export interface SharedFault {
-  /** Epoch ms. */
-  at: number;
-  /** UUID of the device, or of the slice. */
-  place: string;
-  /** The versions of functions that ran there, `/namespace/action`: of several, the driver does not tell which has faulted. */
-  functions: { action: string; version: string }[];
-}
-
 /** An activation that an invoker has, by what placement. */
 export interface InHand extends Pick<Placement, 'at' | 'epoch' | 'version'> {
   activationId: string;
@@ -347,14 +337,6 @@ export interface Rejection {
   reason: string;
   /** The numbers behind it. */
   numbers: Record<string, number>;
-}
-
-/** Medians of warm runs alone at 100 % of the SMs, at least two of each size of input, ms. */
-export interface AloneTimes {
-  /** With inputs of the activation's size, by the bytes of its parameters; absent: not measured. */
-  ms?: number;
-  /** By the sizes that the function reports itself: the largest size of a bucket, which begins above its half, and the time. */
-  reported?: [number, number][];
 }
 
 /** Where a function is to run and with what. */
@@ -515,12 +497,4 @@ export interface Workload {
   features?: Record<string, number>;
   /** Figures by name that were measured while it computed alone on its device; absent: never seen. */
   measuredFeatures?: Record<string, number>;
-}
-
-/**
- * What each namespace (its name) has had of GPUs in the calendar minute, ms of a whole GPU: half of one for a second is 500.
- * Agents count it, controllers hold it against the limit `gpuSecondsPerMinute`.
- */
-export function gpuSpendingCounters(state: ClusterState): WindowCounters {
-  return state.windowCounters('gpuSpentMs', 60_000);
 }

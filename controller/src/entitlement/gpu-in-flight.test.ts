@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { configSchema } from '@gpuwhisk/common/config-schema';
 import type { Identity, UserLimits } from '@gpuwhisk/common/entities/identity';
 import type { GpuNeed } from '@gpuwhisk/common/gpu';
-import { gpuSpendingCounters } from '@gpuwhisk/common/gpu';
+import { gpuSpendingCounters } from '@gpuwhisk/common/gpu-nodes';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';

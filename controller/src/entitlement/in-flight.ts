@@ -15,7 +15,7 @@ import { activationDocumentId } from '@gpuwhisk/common/entities/activation';
 import { StateUnavailableError } from '@gpuwhisk/common/state/cluster-state';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
-import { gpuSpendingCounters } from '@gpuwhisk/common/gpu';
+import { gpuSpendingCounters } from '@gpuwhisk/common/gpu-nodes';
 
 /** The holds of a namespace (by uuid): one for each activation in flight, named by activationToken. */
 export function inFlightHolds(state: ClusterState): Holds {

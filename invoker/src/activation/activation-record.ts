@@ -1,7 +1,8 @@
 import type { ActivationResponse, WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import type { ActionLimits } from '@gpuwhisk/common/entities/action';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
-import type { AloneTimes, ColdStartRecord, GpuRecord } from '@gpuwhisk/common/gpu';
+import type { ColdStartRecord, GpuRecord } from '@gpuwhisk/common/gpu';
+import type { AloneTimes } from '@gpuwhisk/common/gpu-observations';
 import type { SavedStart } from '@gpuwhisk/common/prewarmer';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { TrainingProgress } from '@gpuwhisk/common/training';

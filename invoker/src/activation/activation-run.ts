@@ -304,7 +304,6 @@ export class ActivationRun implements PoolJob<ActivationRun> {
       return outcome.type === 'result' ? 'keep' : this.afterFailure(container, outcome);
     }
     let kept = outcome.type === 'result' || outcome.type === 'oversize';
-    const figures = figuresOf(outcome, size);
     const ends = all.map(({ run }, at) => {
       // The first activation of a batch carries the load in its record.
       const how: Load | Found = at === 0 && load !== undefined ? load : found;
@@ -317,7 +316,7 @@ export class ActivationRun implements PoolJob<ActivationRun> {
       if (this.message.sample === undefined) {
         this.context.metrics.activationStarted(this.action.kind, 'start' in how ? how.start : how.found);
       }
-      const times = { ...how, ...figures, ...(watched !== undefined && { training: watched.progress }) };
+      const times = { ...how, ...figuresOf(outcome, size, watched?.progress) };
       return run.finish({ start, load: times, response, timedOut: own.type === 'timeout', logs: call.logs });
     });
     await (alone ? ends[0] : Promise.all(ends));

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import type { AloneTimes } from '@gpuwhisk/common/gpu';
+import type { AloneTimes } from '@gpuwhisk/common/gpu-observations';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import { activationRecord } from './activation-record.js';
 

@@ -1,5 +1,6 @@
 import { keepNewest } from '@gpuwhisk/common/collections';
-import { gpuRowTtlMs, gpuTable, gpuSpendingCounters, workloadTable } from '@gpuwhisk/common/gpu';
+import { gpuRowTtlMs, gpuTable, workloadTable } from '@gpuwhisk/common/gpu';
+import { gpuSpendingCounters } from '@gpuwhisk/common/gpu-nodes';
 import type { NodeStatus, Workload } from '@gpuwhisk/common/gpu';
 import { writeRow } from '@gpuwhisk/common/gpu-rows';
 import type { JsonValue } from '@gpuwhisk/common/json';

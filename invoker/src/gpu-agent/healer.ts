@@ -1,5 +1,5 @@
 import type { Logger } from '@gpuwhisk/common/logging';
-import type { SharedFault } from '@gpuwhisk/common/gpu';
+import type { SharedFault } from '@gpuwhisk/common/gpu-observations';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Container } from '../containers/container-factory.js';

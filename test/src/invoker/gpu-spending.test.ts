@@ -1,7 +1,6 @@
 // Use of a node's GPUs by namespaces, share × time, as reported to the cluster.
 import { expect, test } from '@jest/globals';
-import { gpuSpendingCounters } from '@gpuwhisk/common/gpu';
-import { gpuUseTable } from '@gpuwhisk/common/gpu-nodes';
+import { gpuSpendingCounters, gpuUseTable } from '@gpuwhisk/common/gpu-nodes';
 import type { NodeUse } from '@gpuwhisk/common/gpu-nodes';
 import { GpuHarness, placementOf, userOf } from './gpu-harness.js';
 

@@ -1,7 +1,8 @@
 // Versions of functions whose faults end the runs of others: they run alone for a day.
 import { z } from 'zod';
 import { keepNewest } from '@gpuwhisk/common/collections';
-import type { NodeStatus, SharedFault } from '@gpuwhisk/common/gpu';
+import type { NodeStatus } from '@gpuwhisk/common/gpu';
+import type { SharedFault } from '@gpuwhisk/common/gpu-observations';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 
 /** How long a version runs alone after its last fault, ms. */

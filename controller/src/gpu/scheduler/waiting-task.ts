@@ -1,5 +1,6 @@
 // The task that a policy sees of an activation.
-import type { AloneTimes, GpuKind, GpuNeed } from '@gpuwhisk/common/gpu';
+import type { GpuKind, GpuNeed } from '@gpuwhisk/common/gpu';
+import type { AloneTimes } from '@gpuwhisk/common/gpu-observations';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import { shareOf } from '@gpuwhisk/gpu/view/shares';
 import type { FunctionProfiles } from '@gpuwhisk/gpu/stages/profile/function-profiles';
