@@ -12,6 +12,9 @@ const needsModule = /import statement outside a module|Unexpected token 'export'
 let loads = 0;
 let isAttached = false;
 
+/** As in the platform's runtime; outside of it no size is told. */
+globalThis.gpuwhisk = Object.freeze({ size: () => undefined });
+
 const tell = (message) => fs.writeSync(3, `${JSON.stringify(message)}\n`);
 
 /** The function that `name` names in a file or folder, from its present contents. */

@@ -12,6 +12,12 @@ import traceback
 
 import debugpy
 
+RUNTIME = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python")
+sys.path.insert(1, RUNTIME)
+from gpuwhisk_size import offer
+
+sys.path.remove(RUNTIME)
+
 
 def tell(message):
     os.write(3, (json.dumps(message) + "\n").encode())
@@ -56,6 +62,7 @@ def run(request):
     sys.stderr.flush()
 
 
+offer(None)  # `import gpuwhisk` works as in the platform; no size is told.
 host, port = debugpy.listen(("127.0.0.1", 0))
 tell({"url": "%s:%d" % (host, port)})
 for line in sys.stdin:
