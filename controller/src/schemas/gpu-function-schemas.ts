@@ -3,6 +3,18 @@ import { list, object, text, whole } from './json-schema.js';
 
 /** Functions on GPUs: their instances, trials, and what was learned of them. */
 export const gpuFunctionSchemas = {
+  GpuTriedSet: object({
+    beside: list({ type: 'string' }, 'Functions that ran beside it'),
+    state: text('trying: it is measured; stays: it gains and may run; split: it does not, and is kept apart'),
+    runs: whole('Measured runs of its members until it was decided'),
+    gain: {
+      type: 'number',
+      description: 'Work that the set does, in the unit of turns: sum of times alone over times together',
+    },
+    slowdown: { type: 'number', description: 'How many times longer than alone the function takes in it' },
+    until: whole('Until when it is kept apart, epoch ms'),
+    text: text('The same in words'),
+  }),
   GpuFunctionModel: object(
     {
       action: text('Fully qualified name of the action'),

@@ -116,26 +116,7 @@ export const gpuSchemas = {
       },
     }),
     running: whole('Activations that run in the instance'),
-    sets: {
-      type: 'array',
-      description: 'Sets of functions with instances there that it was tried in, the last one first',
-      items: object({
-        beside: { type: 'array', items: text('Function that ran beside it') },
-        state: {
-          type: 'string',
-          enum: ['trying', 'stays', 'split'],
-          description: 'Whether the set is measured, gains and may run, or does not and is kept apart',
-        },
-        runs: whole('Measured runs of its members until it was decided'),
-        gain: {
-          type: 'number',
-          description: 'Work that the set does, in the unit of turns: sum of times alone over times together',
-        },
-        slowdown: { type: 'number', description: 'How many times longer than alone the function takes in it' },
-        until: whole('Until when it is kept apart, epoch ms'),
-        text: text('The same in words'),
-      }),
-    },
+    sets: list(ref('GpuTriedSet'), 'Sets of functions with instances there that it was tried in, the last one first'),
     training: object({
       job: text('Id of the training job that runs in the instance'),
       attempt: whole('Number of its run'),

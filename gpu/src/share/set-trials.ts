@@ -4,6 +4,7 @@ import { keepNewest } from '@gpuwhisk/common/collections';
 import { kindName, type GpuKind } from '@gpuwhisk/common/gpu';
 import type { WorkloadFeatures } from '../predict/slowdown-predictor.js';
 import type { ObservedRun } from '../view/decision.js';
+import { bucketOf } from '../view/input-size.js';
 import { classAtOrAbove } from '../view/shares.js';
 import type { Task } from '../view/view.js';
 import { jobId } from './quota-row.js';
@@ -89,7 +90,7 @@ const [maxSets, maxAlone] = [4096, 20_000];
 /** Split sets that a new one is compared with, at most. */
 const maxCompared = 256;
 
-/** Times of a function alone on a kind of GPU. */
+/** Times of a function alone on a kind of GPU, for inputs of one size. */
 interface Alone {
   /** The last ones, ms. */
   timesMs: number[];
@@ -442,7 +443,14 @@ const idOf = ({ task, share }: Sharer): string => `${jobId(jobOf(task))}:${class
 
 const keyOf = (gpu: GpuKind, ids: readonly string[]): string => [kindName(gpu), ...[...ids].sort()].join(' ');
 
-const aloneKey = (gpu: GpuKind, one: Sharer): string => `${kindName(gpu)} ${idOf(one)}`;
+/** Times alone are of inputs of one size. */
+const aloneKey = (gpu: GpuKind, one: Sharer): string => {
+  const { inputSize } = one.task;
+  const key = `${kindName(gpu)} ${idOf(one)}`;
+  if (inputSize === undefined) return key;
+  const { unit, upTo } = bucketOf(inputSize);
+  return `${key} ${unit} ${upTo}`;
+};
 
 /** Those who were beside a run all the time; or one for most of it, with the part of the run. Undefined: that changed meanwhile. */
 function neighboursOf(beside: ObservedRun['beside']): { others: Sharer[]; overlap: number } | undefined {
