@@ -8,8 +8,11 @@ export interface LoadReport {
   failed: string[];
   /** Requests on a connection that the server had just closed, sent again as HTTP clients do. */
   repeated: number;
-  /** The longest time from a request to its answer, ms. */
+  /** The longest time from a request to its answer, ms, and that request. */
   longestMs: number;
+  longest: string;
+  /** The longest time without an answer to any request, s. */
+  longestPauseS: number;
   /** Activations that were accepted (202). */
   accepted: string[];
   /** Blocking calls that a stopping server has answered with their ids (202); `accepted` has them, too. */
@@ -36,7 +39,18 @@ export function openLoop(url: string, auth: string, action: string, ratePerS: nu
     authorization: `Basic ${Buffer.from(auth).toString('base64')}`,
     'content-type': 'application/json',
   };
-  const report: LoadReport = { sent: 0, failed: [], repeated: 0, longestMs: 0, accepted: [], withIds: 0, written: [] };
+  const report: LoadReport = {
+    sent: 0,
+    failed: [],
+    repeated: 0,
+    longestMs: 0,
+    longest: '',
+    longestPauseS: 0,
+    accepted: [],
+    withIds: 0,
+    written: [],
+  };
+  let answeredMs = performance.now();
   const open = new Set<Promise<void>>();
 
   const send = (method: string, path: string, body: string): Promise<{ status: number; text: string }> =>
@@ -80,7 +94,12 @@ export function openLoop(url: string, auth: string, action: string, ratePerS: nu
     } catch (error) {
       report.failed.push(`${told()}: ${String(error)}`);
     }
-    report.longestMs = Math.max(report.longestMs, performance.now() - beganMs);
+    const endedMs = performance.now();
+    report.longestPauseS = Math.max(report.longestPauseS, (endedMs - answeredMs) / 1000);
+    answeredMs = endedMs;
+    if (endedMs - beganMs <= report.longestMs) return;
+    report.longestMs = endedMs - beganMs;
+    report.longest = told();
   };
 
   const beganMs = performance.now();

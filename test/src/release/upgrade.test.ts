@@ -12,8 +12,10 @@ import type { PassedSockets } from './passed-sockets.js';
 
 const layout = new URL('../../../scripts/release/layout.mjs', import.meta.url).href;
 const versions = ['0.1.0', '0.1.1'] as const;
-/** A request waits for a restart only: 2 s at most on two cores of their own, and for longer where other suites have them, ms. */
-const longestPauseMs = 10_000;
+/** Answers pause for a restart only: for 2 s at most on two cores of their own, and for longer where other suites have them, s. */
+const longestPauseS = 10;
+/** The longest wait of a request, which may need a container after the pause, ms. */
+const longestWaitMs = 15_000;
 const ratePerS = 60;
 
 let folder: string;
@@ -40,7 +42,8 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-upgrade-'));
   layOut();
   mkdirSync(at('data'), { mode: 0o700 });
-  mkdirSync(at('cache'), { mode: 0o700 });
+  // A real release has code of its own: it finds none that the release before has compiled.
+  for (const version of versions) mkdirSync(at(`cache-${version}`), { mode: 0o700 });
   sockets = await openSockets();
 });
 afterAll(() => {
@@ -55,7 +58,7 @@ async function start(version: string): Promise<number> {
   const [port = 0, gateway = 0, site = 0] = sockets.ports;
   const flags = ['--port', port, '--gateway-port', gateway, '--console-port', site, '--data', at('data')];
   const command = [process.execPath, at(version, 'bin', 'gpuwhisk'), 'serve', ...flags.map(String)];
-  const environment = [`CACHE_DIRECTORY=${at('cache')}`, 'GPUWHISK_PREPARE_RUNTIMES=false', 'NODE_OPTIONS='];
+  const environment = [`CACHE_DIRECTORY=${at(`cache-${version}`)}`, 'GPUWHISK_PREPARE_RUNTIMES=false', 'NODE_OPTIONS='];
   running = await sockets.start(['env', ...environment, ...command], at(`${version}.log`));
   return running;
 }
@@ -104,7 +107,7 @@ test('an upgrade and the way back lose no call and no write, and none waits for 
   }
   const report = await load.stop();
   process.stderr.write(
-    `upgrade: ${report.sent} requests, ${report.failed.length} failed, ${report.withIds} blocking calls answered with their ids, ${report.repeated} sent again, longest ${Math.round(report.longestMs)} ms; ${steps.join('; ')}\n`,
+    `upgrade: ${report.sent} requests, ${report.failed.length} failed, ${report.withIds} blocking calls answered with their ids, ${report.repeated} sent again, longest pause between answers ${report.longestPauseS.toFixed(2)} s, longest wait ${report.longest}; ${steps.join('; ')}\n`,
   );
   for (const told of report.failed) process.stderr.write(`upgrade: failed: ${told}\n${await recordIn(api, told)}`);
   if (report.failed.length > 0) for (const version of versions) process.stderr.write(logOf(version));
@@ -115,6 +118,7 @@ test('an upgrade and the way back lose no call and no write, and none waits for 
   expect(report.accepted.length + report.written.length).toBeGreaterThan(report.sent / 2);
   // Those that came as a server stopped, a second's requests at most.
   expect(report.withIds).toBeLessThan(ratePerS);
-  expect(report.longestMs).toBeLessThan(longestPauseMs);
+  expect(report.longestPauseS).toBeLessThan(longestPauseS);
+  expect(report.longestMs).toBeLessThan(longestWaitMs);
   await stop(pid);
 });
