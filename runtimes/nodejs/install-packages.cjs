@@ -20,6 +20,8 @@ function tellError(output) {
   const { code, summary, detail } = errorIn(output);
   if (code === undefined) return `it ended with ${npm.status ?? npm.signal}`;
   if (ofConnection.test(code)) return `${code} the registry of packages cannot be reached`;
+  if (code === 'E401' || code === 'E403')
+    return `${code} the registry of packages refuses the platform's token or password`;
   // Which package is not there stands in the detail.
   const lines = `${code === 'E404' ? detail : summary}`.split('\n').map((line) => line.trim());
   const told = lines.filter((line) => line !== '').slice(0, 2);

@@ -9,6 +9,7 @@ import type { Bind, RunJob } from '../containers/runtime-launch.js';
 import { fillFolder, isThere } from '../host/partial-folders.js';
 import { findOnPath, ProgramError, runProgram } from '../host/programs.js';
 import { removeTree } from '../host/trees.js';
+import { registryCredentials } from './npm-credentials.js';
 
 const installTimeoutMs = 600_000;
 const settingsTimeoutMs = 30_000;
@@ -118,7 +119,8 @@ async function findNpmScript(): Promise<string | undefined> {
 
 /** Names of the platform's environment variables about connections, which npm gets. */
 const passed = /^(https?_proxy|no_proxy|all_proxy|node_extra_ca_certs)$/i;
-/** The operator's settings of npm that it gets: none has a password or a token. */
+/** The operator's settings of npm that it gets, besides tokens and passwords of these registries. */
+const registrySetting = /^(registry|@[\w.~-]+:registry)$/;
 const settings = /^(registry|@[\w.~-]+:registry|proxy|https-proxy|noproxy|strict-ssl|cafile|ca)$/;
 
 /** The operator's settings for an npm in a sandbox, as environment and binds. Rejects with ProgramError if npm does not start. */
@@ -138,9 +140,15 @@ async function npmSettings(program: string): Promise<{ env: Record<string, strin
   for (const [name, value] of Object.entries(process.env)) {
     if (value !== undefined && passed.test(name)) env[name] = await seen(value);
   }
-  for (const [name, value] of Object.entries(JSON.parse(listed) as Record<string, unknown>)) {
+  const own = JSON.parse(listed) as Record<string, unknown>;
+  const registries: string[] = [];
+  for (const [name, value] of Object.entries(own)) {
     if (!settings.test(name) || value === null || value === '' || value === undefined) continue;
+    if (registrySetting.test(name)) registries.push(String(value));
     env[`npm_config_${name}`] = await seen(String(value));
   }
+  const files = [own.globalconfig, own.userconfig].filter((file) => typeof file === 'string');
+  for (const [name, value] of await registryCredentials(registries, files, process.env))
+    env[`npm_config_${name}`] = value;
   return { env, binds };
 }

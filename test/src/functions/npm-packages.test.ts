@@ -1,7 +1,7 @@
 // Archives with a package.json and no node_modules: npm installs their packages in a sandbox, here from a registry of the test.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -43,11 +43,29 @@ const releases: Record<string, Release[]> = {
 interface StandInRegistry {
   url: string;
   asked: string[];
+  /** What requests had in their header `authorization`, if a token is demanded. */
+  told: Set<string | undefined>;
+  /** Whether any process had the token in its command line as a request came. */
+  isShown: boolean;
   integrity(name: string, version: string): string;
   close(): Promise<void>;
 }
 
-async function startRegistry(): Promise<StandInRegistry> {
+/** Whether `ps` shows a text. */
+function isInCommands(text: string): boolean {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .some((name) => {
+      try {
+        return readFileSync(`/proc/${name}/cmdline`, 'utf8').includes(text);
+      } catch {
+        return false; // It has ended.
+      }
+    });
+}
+
+/** Starts a registry; with `token` it answers only those who tell it. */
+async function startRegistry(token?: string): Promise<StandInRegistry> {
   const tarballs = new Map<string, Buffer>();
   for (const [name, versions] of Object.entries(releases)) {
     for (const release of versions) tarballs.set(`${name}-${release.version}.tgz`, tarballOf(name, release));
@@ -60,6 +78,13 @@ async function startRegistry(): Promise<StandInRegistry> {
   const server: Server = createServer((request, response) => {
     const path = decodeURIComponent((request.url ?? '').slice(1));
     asked.push(path);
+    if (token !== undefined) {
+      const { authorization } = request.headers;
+      registry.told.add(authorization);
+      registry.isShown ||= isInCommands(token);
+      response.setHeader('content-type', 'application/json');
+      if (authorization !== `Bearer ${token}`) return void response.writeHead(401).end('{"error":"Who are you?"}');
+    }
     const tarball = tarballs.get(path);
     if (tarball !== undefined) return void response.end(tarball);
     const versions = releases[path];
@@ -80,9 +105,11 @@ async function startRegistry(): Promise<StandInRegistry> {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  return {
+  const registry: StandInRegistry = {
     url,
     asked,
+    told: new Set(),
+    isShown: false,
     integrity,
     close: () =>
       new Promise((resolve) => {
@@ -90,6 +117,7 @@ async function startRegistry(): Promise<StandInRegistry> {
         server.closeAllConnections();
       }),
   };
+  return registry;
 }
 
 function tarballOf(name: string, { version, fields, files }: Release): Buffer {
@@ -102,6 +130,16 @@ function tarballOf(name: string, { version, fields, files }: Release): Buffer {
   const tarball = execFileSync('tar', ['-czf', '-', '-C', folder, 'package']);
   rmSync(folder, { recursive: true });
   return tarball;
+}
+
+async function runOn(platform: RunningPlatform, name: string, files: Record<string, unknown>) {
+  const archive = new AdmZip();
+  for (const [path, content] of Object.entries(files)) {
+    archive.addFile(path, Buffer.from(typeof content === 'string' ? content : JSON.stringify(content)));
+  }
+  await platform.api.putAction(name, archive.toBuffer());
+  const { record } = await platform.api.run(name);
+  return { result: record.response.result, status: record.response.status, log: record.logs.join('\n') };
 }
 
 const reason = isolationLack;
@@ -119,15 +157,7 @@ const reason = isolationLack;
     await registry.close();
   });
 
-  async function run(name: string, files: Record<string, unknown>) {
-    const archive = new AdmZip();
-    for (const [path, content] of Object.entries(files)) {
-      archive.addFile(path, Buffer.from(typeof content === 'string' ? content : JSON.stringify(content)));
-    }
-    await platform.api.putAction(name, archive.toBuffer());
-    const { record } = await platform.api.run(name);
-    return { result: record.response.result, status: record.response.status, log: record.logs.join('\n') };
-  }
+  const run = (name: string, files: Record<string, unknown>) => runOn(platform, name, files);
 
   const greets = "const greeting = require('sample-greeting');\nexports.main = () => ({ greeting });";
 
@@ -240,5 +270,63 @@ const reason = isolationLack;
     const { status, log } = await run('unreachable', files);
     expect(status).toBe('action developer error');
     expect(log).toMatch(/npm: ECONN\w+ the registry of packages cannot be reached\. Run 'npm install'/);
+  });
+});
+
+(reason === undefined ? describe : describe.skip)('npm packages of a registry that demands a token', () => {
+  const token = 'npm_Secret0123456789';
+  const described = { dependencies: { 'sample-word': '*' } };
+  const code = `exports.main = () => ({ word: require('sample-word'), env: process.env });`;
+  let registry: StandInRegistry;
+  let folder: string;
+  beforeAll(async () => {
+    registry = await startRegistry(token);
+    folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-npmrc-'));
+  });
+  afterAll(async () => {
+    await registry.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** A platform whose operator has told npm this token for the registry, and another one for a registry that is not used. */
+  async function start(told: string): Promise<RunningPlatform> {
+    const file = join(folder, 'npmrc');
+    const at = registry.url.replace('http:', '');
+    writeFileSync(
+      file,
+      `registry=${registry.url}\n${at}/:_authToken=\${TOLD}\n//127.0.0.1:1/:_authToken=unused-token\n`,
+    );
+    const env = { npm_config_userconfig: file, TOLD: told };
+    return startPlatform({ flags: ['--set', 'actionNetwork=false', '--set', 'logLevel=debug'], env });
+  }
+
+  test("are installed with the operator's token, which no function, log, record or command line shows", async () => {
+    const platform = await start(token);
+    try {
+      const { result, status, log } = await runOn(platform, 'private', { 'package.json': described, 'index.js': code });
+      expect({ status, word: result.word, log }).toEqual({ status: 'success', word: 'hello', log: '' });
+      expect(registry.told).toEqual(new Set([`Bearer ${token}`]));
+      const records = await platform.api.request('GET', '_/activations?docs=true');
+      const logged = platform.output();
+      expect(logged).toContain('npm packages were installed');
+      expect(`${JSON.stringify([result, records.body])}${logged}`).not.toMatch(/npm_Secret|unused-token/);
+      expect(registry.isShown).toBe(false);
+    } finally {
+      await platform.stop();
+    }
+  });
+
+  test('are refused with another token: the log says so, without the token', async () => {
+    const platform = await start('npm_Wrong');
+    try {
+      const { status, log } = await runOn(platform, 'refused', { 'package.json': described, 'index.js': code });
+      expect(status).toBe('action developer error');
+      expect(log).toMatch(
+        /npm: E401 the registry of packages refuses the platform's token or password\. Run 'npm install'/,
+      );
+      expect(`${log}${platform.output()}`).not.toContain('npm_Wrong');
+    } finally {
+      await platform.stop();
+    }
   });
 });
