@@ -2,6 +2,7 @@
 import { sep } from 'node:path';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
+import { installationFolder } from '../host/native-programs.js';
 import type { ContainerSpec, InitRequest, NpmPackages, SharedModules } from './container-factory.js';
 
 /** A folder or file of the host that is mounted into a sandbox. */
@@ -21,9 +22,13 @@ export function isWithin(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
 }
 
-/** Binds of paths at the same place inside, without paths in the base view or below another path of the list. */
+/**
+ * Binds of paths at the same place inside, without paths below another path of the list. Paths in the base view need none, except those of
+ * the installation, which have other places in a sandbox.
+ */
 export function bindsFor(paths: readonly string[]): Bind[] {
-  const missing = [...new Set(paths)].filter((path) => !baseView.some((folder) => isWithin(path, folder)));
+  const isSeen = (path: string): boolean => baseView.some((folder) => isWithin(path, folder));
+  const missing = [...new Set(paths)].filter((path) => isWithin(path, installationFolder) || !isSeen(path));
   return missing
     .filter((path) => !missing.some((other) => other !== path && isWithin(path, other)))
     .map((path) => ({ source: path, target: path }));
@@ -80,6 +85,8 @@ export interface RuntimeLaunch {
   traces?: boolean;
   /** Whether the runtime takes descriptor 4, a socket for runs of the loaded function. Default false. */
   servesRuns?: boolean;
+  /** Whether its paths are the same in a sandbox as on the host, as files that it reads name them. Default false. */
+  keepsPaths?: boolean;
   /** Whether the runtime runs as the host user that all such launches share, instead of its own. */
   sharesUser?: boolean;
   /**

@@ -1,7 +1,11 @@
 // Paths of what native/build.mjs builds.
 import { existsSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isComing } from './behind.js';
+
+/** The folder of the installation, or of the clone. */
+export const installationFolder = dirname(fileURLToPath(new URL('../../../package.json', import.meta.url)));
 
 /** The path of a file that native/build.mjs builds. The file is absent without a compiler or on an unsupported processor. */
 export const builtPath = (name: string): string =>

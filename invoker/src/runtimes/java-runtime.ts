@@ -111,6 +111,8 @@ export function javaLaunch(folder: string, jdk: Jdk, memoryMiB: number): Runtime
     binds: bindsFor([jdk.home, folder]),
     env: {},
     protocol: 'framed',
+    // The archive of classes has the paths of their files.
+    keepsPaths: true,
   };
 }
 

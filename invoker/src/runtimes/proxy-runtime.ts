@@ -87,7 +87,13 @@ export async function commandLaunch({ command, binds, env }: RuntimeEntry): Prom
     );
     if (found) named.push(word);
   }
-  return { command: words, binds: bindsFor([...named, ...(binds ?? [])]), env: env ?? {}, protocol: 'http' };
+  return {
+    command: words,
+    binds: bindsFor([...named, ...(binds ?? [])]),
+    env: env ?? {},
+    protocol: 'http',
+    keepsPaths: true,
+  };
 }
 
 /** The languages with an interpreter: how its version is found, and its guest in the language's folder of `runtimes`. */

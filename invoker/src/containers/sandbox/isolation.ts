@@ -6,6 +6,7 @@ import { noCgroups } from './cgroups.js';
 import type { Cgroups } from './cgroups.js';
 import { innerId, tmpfsWords, bindWords } from './host-view.js';
 import type { HostView } from './host-view.js';
+import { insideLaunch } from './inside-paths.js';
 import { launcherResult, sendSpec, startLauncher } from './launcher.js';
 import type { Words } from './launcher.js';
 import type { ActionNetwork } from './network.js';
@@ -340,7 +341,7 @@ export function sandboxWords(isolation: Isolation, plan: SandboxPlan): Words {
   const resizes = spec.learned !== undefined && isolation.cgroups.limitsMemory;
   const fileBytes = Math.max(memoryBytes, resizes ? largestBytes : 0);
   const mounts = isolation.namespaces.has('mount');
-  const seen = mounts ? launch : unsandboxed(launch);
+  const seen = mounts ? insideLaunch(launch, plan.dataDir) : unsandboxed(launch);
   const words: Words = [
     ...isolation.cgroups.limitWords(id, { memoryBytes, pids, givesWay }),
     ...(frame === undefined ? [] : frameWords(isolation, frame)),
@@ -349,7 +350,7 @@ export function sandboxWords(isolation: Isolation, plan: SandboxPlan): Words {
       tmpBytes: Math.floor(fileBytes / 2),
       actionBytes: Math.floor((fileBytes * 3) / 4),
     }),
-    ...(mounts ? bindWords(launch.binds, plan.dataDir) : []),
+    ...(mounts ? bindWords(seen.binds, plan.dataDir) : []),
     'rlimit',
     'nofile',
     String(processBounds(spec).openFiles),

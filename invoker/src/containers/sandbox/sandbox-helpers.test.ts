@@ -5,6 +5,7 @@ import { noCgroups } from './cgroups.js';
 import { bindWords, resolversFor } from './host-view.js';
 import { LauncherPool, specMessage, Slots } from './launcher.js';
 import { freeBlock } from './network.js';
+import { insideLaunch } from './inside-paths.js';
 import { unsandboxed } from './isolation.js';
 
 describe('bindWords', () => {
@@ -77,6 +78,44 @@ test('without a private root, paths are those of the host', () => {
     command: ['/usr/bin/node', '/home/x/main.js'],
     env: { PATHS: '/home/x/a:/usr' },
   });
+});
+
+test('a private root has other places for files of the installation, and for packages and runtimes in the data folder', () => {
+  const at = (...paths: string[]) => paths.map((path) => ({ source: path, target: path }));
+  const launch = {
+    command: ['/i/node', '/i/guest/main.js', '/i/data/requirements/ab/x', '--read', '/i/guests', '/i/data/gpus/pipe'],
+    binds: [
+      ...at(
+        '/i/node',
+        '/i/guest',
+        '/i/data/requirements/ab',
+        '/i/data/runtimes/22',
+        '/i/data/gpus/pipe',
+        '/opt/python',
+      ),
+      { source: '/i/guest/packages', target: '/node_modules' },
+    ],
+    env: { PATHS: '/opt/python:/i/data/runtimes/22/a:/i/guest/', TEXT: 'Not found: /i/guest' },
+    protocol: 'framed' as const,
+  };
+  const inside = insideLaunch(launch, '/i/data', '/i');
+  expect(inside.command).toEqual([
+    ...['/gpuwhisk/node', '/gpuwhisk/guest/main.js', '/requirements/ab/x', '--read'],
+    // No bind has these.
+    ...['/i/guests', '/i/data/gpus/pipe'],
+  ]);
+  expect(inside.env.PATHS).toBe('/opt/python:/runtimes/22/a:/gpuwhisk/guest/');
+  expect(inside.binds.map(({ source, target }) => [source, target])).toEqual([
+    ['/i/node', '/gpuwhisk/node'],
+    ['/i/guest', '/gpuwhisk/guest'],
+    ['/i/data/requirements/ab', '/requirements/ab'],
+    ['/i/data/runtimes/22', '/runtimes/22'],
+    ['/i/data/gpus/pipe', '/i/data/gpus/pipe'],
+    ['/opt/python', '/opt/python'],
+    ['/i/guest/packages', '/node_modules'],
+  ]);
+  const keeping = { ...launch, keepsPaths: true };
+  expect(insideLaunch(keeping, '/i/data', '/i')).toBe(keeping);
 });
 
 test('launchers that end at once are not replaced until a container is wanted', async () => {
