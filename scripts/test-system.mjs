@@ -4,6 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { installAnsible } from './engines/ansible.mjs';
+import { hasJdk, installJdk } from './engines/jdk.mjs';
 import { hasKafka, installKafka } from './engines/kafka.mjs';
 import { succeeds } from './engines/quiet.mjs';
 import { installSchemathesis } from './engines/schemathesis.mjs';
@@ -20,6 +21,7 @@ const packages = [
   { name: 'docker-compose', missing: () => !has('docker-compose') },
   { name: 'nginx', missing: () => !has('nginx') },
   { name: 'chromium', missing: () => !has('chromium') },
+  { name: 'patchelf', missing: () => has('javac') && !has('patchelf') && !hasJdk() },
   { name: 'libgoogle-gson-java', missing: () => has('javac') && !existsSync('/usr/share/java/gson.jar') },
 ];
 
@@ -75,11 +77,12 @@ export function installSystemPackages() {
   if (names.length > 0) console.log(`Not installed: ${names.join(', ')}; tests that need them are skipped.`);
 }
 
-/** Installs what npm, Maven and Python bring, all at once; prints what stays missing. */
+/** Installs what npm, Maven, Python and another release of Debian bring, all at once; prints what stays missing. */
 export async function installFromRegistries() {
   const asked = {
     'the servers of test/engines': installEngines().then((isDone) => (isDone ? undefined : 'npm ci failed')),
     Kafka: installKafka(),
+    'JDK 21': installJdk(),
     Ansible: installAnsible(),
     Schemathesis: installSchemathesis(),
     'Node.js 24': installNode(),

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -13,8 +13,19 @@ import { RuntimeProcess } from './runtime-harness.js';
 
 const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url));
 const dataDir = mkdtempSync(join(tmpdir(), 'gpuwhisk-catalog-'));
-const catalog = await createRuntimeCatalog({ runtimesDir, dataDir, clock: systemClock });
-const kind = catalog.manifest.runtimes.java?.[0]?.kind;
+/** The JDK that npm run test:all brings (scripts/engines/jdk.mjs). */
+const broughtJdk = fileURLToPath(new URL('../../../node_modules/.cache/jdk-21', import.meta.url));
+const broughtPaths: Record<string, string> = existsSync(broughtJdk) ? { 'java:21': broughtJdk } : {};
+const settings = { runtimesDir, dataDir, clock: systemClock };
+const [catalog, ofMachine] = await Promise.all([
+  createRuntimeCatalog({ ...settings, runtimePaths: broughtPaths }),
+  createRuntimeCatalog(settings),
+]);
+/** The machine's first kind, and that of the brought JDK. */
+const kinds = [
+  ...(ofMachine.manifest.runtimes.java ?? []).slice(0, 1).map(({ kind }) => kind),
+  ...Object.keys(broughtPaths),
+];
 const prepareMs = 180_000;
 let launch: RuntimeLaunch;
 let jar: string;
@@ -164,97 +175,101 @@ const cases: (Omit<RuntimeCase, 'code' | 'name'> & { main: string })[] = [
   { main: '', initError: 'Missing main/no code to execute.' },
 ];
 
-(kind ? describe : describe.skip)('the Java runtime', () => {
-  beforeAll(async () => {
-    launch = await catalog.launch(kind ?? '', [], 256);
-    jar = makeJar();
-  }, prepareMs);
-  afterAll(() => rmSync(dataDir, { recursive: true, force: true }));
+afterAll(() => rmSync(dataDir, { recursive: true, force: true }));
 
-  const named = cases.map((each, at) => ({ ...each, name: `${at} ${each.main}` }));
-  test.each(named)('$name', (given) => checkCase(launch, { ...given, code: jar, binary: true }));
+(kinds.length > 0 ? describe : describe.skip).each(kinds.length > 0 ? [...new Set(kinds)] : ['java'])(
+  'the runtime of %s',
+  (kind) => {
+    beforeAll(async () => {
+      launch = await catalog.launch(kind, [], 256);
+      jar = makeJar();
+    }, prepareMs);
 
-  describe('as a pre-warmer', () => {
-    const injected = new InjectedCases(() => launch);
-    afterAll(() => injected.close());
-    test.each(named)('$name', (given) => injected.check({ ...given, code: jar, binary: true }));
-  });
+    const named = cases.map((each, at) => ({ ...each, name: `${at} ${each.main}` }));
+    test.each(named)('$name', (given) => checkCase(launch, { ...given, code: jar, binary: true }));
 
-  test.each([
-    ['with line ends', (code: string) => `\n${code}\n`, {}],
-    ['beside a variable of its name', (code: string) => code, { code: '"code":"!"' }],
-  ])('code %s is loaded', (_, given, env) =>
-    checkCase(launch, {
-      name: '',
-      code: given(jar),
-      main: 'Hello#resource',
-      env,
-      binary: true,
-      result: { text: 'text ü' },
-    }),
-  );
-
-  test.each([
-    ['not base64', '!', /IllegalArgumentException/],
-    ['no JAR', 'abcd', /ZipException/],
-  ])('code that is %s', (_, code, initError) =>
-    checkCase(launch, { name: '', code, main: 'Hello', binary: true, initError }),
-  );
-
-  test('a JAR comes in frames of its own', async () => {
-    const runtime = new RuntimeProcess(launch);
-    try {
-      const given = { code: jar, main: 'Hello#resource', binary: true };
-      expect(await runtime.initInFrames(given, 1000)).toMatchObject({ isError: false, body: { ok: true } });
-      expect((await runtime.run({})).body).toEqual({ text: 'text ü' });
-    } finally {
-      await runtime.close();
-    }
-  });
-
-  test('state is kept between runs, and a second init refused', async () => {
-    const runtime = new RuntimeProcess(launch);
-    try {
-      await runtime.init({ code: jar, main: 'Hello#count', binary: true });
-      await runtime.run({});
-      expect((await runtime.run({})).body).toEqual({ runs: 2 });
-      const again = await runtime.init({ code: jar, main: 'Hello', binary: true });
-      expect(again.body).toEqual({ error: 'Cannot initialize the action more than once.' });
-    } finally {
-      await runtime.close();
-    }
-  });
-
-  test('the classes come from the archive', () => {
-    const archive = launch.command.find((word) => word.startsWith('-XX:SharedArchiveFile='));
-    const [program = '', ...flags] = launch.command;
-    const printed = execFileSync(program, [...flags.slice(0, -1), '-Xlog:class+load', ...flags.slice(-1), '--warm'], {
-      encoding: 'latin1',
+    describe('as a pre-warmer', () => {
+      const injected = new InjectedCases(() => launch);
+      afterAll(() => injected.close());
+      test.each(named)('$name', (given) => injected.check({ ...given, code: jar, binary: true }));
     });
-    expect(archive).toBeDefined();
-    expect(printed).toMatch(/gpuwhisk\.Runtime source: shared objects file \(top\)/);
-    expect(printed).toMatch(/com\.google\.gson\.JsonObject source: shared objects file \(top\)/);
-  });
 
-  test.each([
-    ['hello says its kind, and bye ends it', 8, '{}', 0, ''],
-    ['a type that only it sends', 4, '{}', 70, 'Protocol violation: a frame of type 4.\n'],
-  ])('%s', async (_, type, text, status, stderr) => {
-    const runtime = new RuntimeProcess(launch);
-    const hello = await runtime.frame((frame) => frame.type === 1);
-    expect(JSON.parse(hello.text)).toEqual({ version: 1, kind, pid: runtime.pid, batch: true, codeFrames: true });
-    runtime.send(type, 0, text);
-    expect(await runtime.exited).toBe(status);
-    expect(runtime.stderr).toBe(stderr);
-    await runtime.close();
-  });
+    test.each([
+      ['with line ends', (code: string) => `\n${code}\n`, {}],
+      ['beside a variable of its name', (code: string) => code, { code: '"code":"!"' }],
+    ])('code %s is loaded', (_, given, env) =>
+      checkCase(launch, {
+        name: '',
+        code: given(jar),
+        main: 'Hello#resource',
+        env,
+        binary: true,
+        result: { text: 'text ü' },
+      }),
+    );
 
-  test('ends when the invoker goes, in the middle of a run', async () => {
-    const runtime = new RuntimeProcess(launch);
-    await runtime.init({ code: jar, main: 'Hello#threads', binary: true });
-    await runtime.run({});
-    runtime.socket.end();
-    expect(await runtime.exited).toBe(0);
-    await runtime.close();
-  });
-});
+    test.each([
+      ['not base64', '!', /IllegalArgumentException/],
+      ['no JAR', 'abcd', /ZipException/],
+    ])('code that is %s', (_, code, initError) =>
+      checkCase(launch, { name: '', code, main: 'Hello', binary: true, initError }),
+    );
+
+    test('a JAR comes in frames of its own', async () => {
+      const runtime = new RuntimeProcess(launch);
+      try {
+        const given = { code: jar, main: 'Hello#resource', binary: true };
+        expect(await runtime.initInFrames(given, 1000)).toMatchObject({ isError: false, body: { ok: true } });
+        expect((await runtime.run({})).body).toEqual({ text: 'text ü' });
+      } finally {
+        await runtime.close();
+      }
+    });
+
+    test('state is kept between runs, and a second init refused', async () => {
+      const runtime = new RuntimeProcess(launch);
+      try {
+        await runtime.init({ code: jar, main: 'Hello#count', binary: true });
+        await runtime.run({});
+        expect((await runtime.run({})).body).toEqual({ runs: 2 });
+        const again = await runtime.init({ code: jar, main: 'Hello', binary: true });
+        expect(again.body).toEqual({ error: 'Cannot initialize the action more than once.' });
+      } finally {
+        await runtime.close();
+      }
+    });
+
+    test('the classes come from the archive', () => {
+      const archive = launch.command.find((word) => word.startsWith('-XX:SharedArchiveFile='));
+      const [program = '', ...flags] = launch.command;
+      const printed = execFileSync(program, [...flags.slice(0, -1), '-Xlog:class+load', ...flags.slice(-1), '--warm'], {
+        encoding: 'latin1',
+      });
+      expect(archive).toBeDefined();
+      expect(printed).toMatch(/gpuwhisk\.Runtime source: shared objects file \(top\)/);
+      expect(printed).toMatch(/com\.google\.gson\.JsonObject source: shared objects file \(top\)/);
+    });
+
+    test.each([
+      ['hello says its kind, and bye ends it', 8, '{}', 0, ''],
+      ['a type that only it sends', 4, '{}', 70, 'Protocol violation: a frame of type 4.\n'],
+    ])('%s', async (_, type, text, status, stderr) => {
+      const runtime = new RuntimeProcess(launch);
+      const hello = await runtime.frame((frame) => frame.type === 1);
+      expect(JSON.parse(hello.text)).toEqual({ version: 1, kind, pid: runtime.pid, batch: true, codeFrames: true });
+      runtime.send(type, 0, text);
+      expect(await runtime.exited).toBe(status);
+      expect(runtime.stderr).toBe(stderr);
+      await runtime.close();
+    });
+
+    test('ends when the invoker goes, in the middle of a run', async () => {
+      const runtime = new RuntimeProcess(launch);
+      await runtime.init({ code: jar, main: 'Hello#threads', binary: true });
+      await runtime.run({});
+      runtime.socket.end();
+      expect(await runtime.exited).toBe(0);
+      await runtime.close();
+    });
+  },
+);
