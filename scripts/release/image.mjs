@@ -19,8 +19,8 @@ function mirrorAddress() {
   throw new Error(`apt has no mirror of Debian ${suite} here: set DEBIAN_MIRROR to the address of one.`);
 }
 
-/** Downloads Debian packages of a processor with their dependencies into a folder; returns their paths. */
-function download(arch, scratch) {
+/** Downloads Debian packages of a processor with their dependencies into a folder; returns their paths. Throws an Error with apt's complaint. */
+export function download(arch, scratch, packages) {
   const at = (name) => join(scratch, 'apt', name);
   for (const name of ['lists/partial', 'archives/partial', 'state', 'etc/preferences.d', 'etc/apt.conf.d'])
     mkdirSync(at(name), { recursive: true });
@@ -43,7 +43,7 @@ function download(arch, scratch) {
   };
   const words = Object.entries(options).flatMap(([name, value]) => ['-o', `${name}=${value}`]);
   run('apt-get', [...words, 'update']);
-  run('apt-get', [...words, 'install', '--yes', '--download-only', ...wanted, ...forFunctions]);
+  run('apt-get', [...words, 'install', '--yes', '--download-only', ...packages]);
   const names = readdirSync(at('archives')).filter((name) => name.endsWith('.deb'));
   return names.map((name) => at(`archives/${name}`));
 }
@@ -58,7 +58,7 @@ export function layOutImage(release, { arch, scratch }) {
     mkdirSync(join(folder, 'usr', name), { recursive: true });
     symlinkSync(`usr/${name}`, join(folder, name));
   }
-  for (const path of download(arch, scratch)) {
+  for (const path of download(arch, scratch, [...wanted, ...forFunctions])) {
     const unpack = 'dpkg-deb --fsys-tarfile "$0" | tar -x --keep-directory-symlink -C "$1"';
     run('sh', ['-c', unpack, path, folder]);
   }
