@@ -58,6 +58,8 @@ export interface GpuPolicy {
   stages: Record<string, string>;
   settings: Record<string, Record<string, number>>;
   settingNotes: Record<string, { meaning: string; source: 'configuration' | 'policy' | 'default' }>;
+  /** Parts without effect on the cluster as it is. */
+  inert: { stage: string; part: string; why: string; mend: string }[];
   choices: { policies: Record<string, string>; stages: Record<string, string[]> };
   functions: number;
   sharedSets: number;

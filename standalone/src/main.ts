@@ -56,6 +56,7 @@ function greet(platform: Platform): void {
         ]),
     ...(platform.gatewayUrl === undefined ? [] : [`APIs that it serves are at ${platform.gatewayUrl}/api/...`]),
     ...(platform.gpus === undefined ? [] : [platform.gpus]),
+    ...platform.inert.map((line) => `  without effect: ${line}`),
     ...platform.notes.map((note) => `  note: ${note}`),
     '',
     platform.wellKnownAccounts

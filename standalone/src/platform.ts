@@ -33,6 +33,8 @@ export interface Platform {
   readonly wellKnownAccounts: boolean;
   /** A line about the GPUs; undefined if there is nothing to report. */
   readonly gpus: string | undefined;
+  /** One line for each part of the GPU policy without effect here, with the command that mends it. */
+  readonly inert: readonly string[];
   /** One line for each feature that this machine lacks. */
   readonly notes: readonly string[];
   /**
@@ -132,6 +134,7 @@ async function start(given: Config, options: PlatformOptions, opened: Opened): P
     gatewayUrl: servers.gatewayUrl,
     consoleUrl: servers.console?.url,
     wellKnownAccounts,
+    inert: node.inert(),
     notes: invoker.notes,
     gpus: invoker.gpus,
     async close(drainMs) {

@@ -24,6 +24,7 @@ export function PoliciesPage() {
             {known.admission === 'refuse' ? 'is refused' : 'runs as best effort'}.{' '}
             {known.decides ? 'This controller decides.' : 'Another controller decides.'}
           </p>
+          <Inert parts={known.inert} />
           <Stages policy={known} />
           <Learned policy={known} />
           <h2>Try another policy</h2>
@@ -42,6 +43,23 @@ function summaryOf({ policy, choices }: GpuPolicy): string {
   const [base = ''] = policy.split(' ', 1);
   const summary = choices.policies[base];
   return summary === undefined ? '' : `: ${summary}`;
+}
+
+/** Parts of the policy without effect on this cluster, with what mends each. */
+function Inert({ parts }: { parts: GpuPolicy['inert'] }) {
+  if (parts.length === 0) return null;
+  return (
+    <ul aria-label="Parts without effect">
+      {parts.map(({ stage, part, why, mend }) => (
+        <li key={`${stage} ${why}`}>
+          <strong>
+            {stage} {part}
+          </strong>{' '}
+          has no effect: {why}. <code>{mend}</code>
+        </li>
+      ))}
+    </ul>
+  );
 }
 
 const sources = { configuration: 'configured', policy: 'set by the policy', default: 'default' } as const;

@@ -1,6 +1,7 @@
 // The GPU policy: the policy in force, trials of other policies, and recorded decisions.
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { GeometryReport } from '@gpuwhisk/gpu/stages/geometry/geometry';
+import { inertParts } from '@gpuwhisk/gpu/policies/inert-parts';
 import { compositionOf, settingsInForce } from '@gpuwhisk/gpu/policies/make-policy';
 import { policyChoices, settingMeanings, settingSource } from '@gpuwhisk/gpu/policies/setting-meanings';
 import { median } from '@gpuwhisk/gpu/stages/profile/fill';
@@ -18,6 +19,7 @@ import type { Rejection } from '@gpuwhisk/common/gpu';
 import type { FunctionPerformance, PredictorSummary } from './gpu-performance-views.js';
 import { jsonAnswer } from '../http/answer.js';
 import { readPutBody } from '../http/request.js';
+import { clusterFacts } from './cluster-facts.js';
 import type { ApiContext } from './api-context.js';
 import { errorResponses } from './descriptions.js';
 import { apiRoot } from '../http/route.js';
@@ -64,7 +66,8 @@ function geometryView(report: GeometryReport | undefined): JsonObject {
 
 /** Routes to the policy in force with its stages, settings and learned state. */
 export function gpuPolicyRoutes(
-  context: Pick<ApiContext, 'clock' | 'config' | 'gpuScheduler' | 'logger' | 'performanceData' | 'performanceViews'>,
+  context: Pick<ApiContext, 'clock' | 'gpuScheduler' | 'logger' | 'performanceData'> &
+    Parameters<typeof clusterFacts>[0],
 ): Route[] {
   const { config, gpuScheduler, performanceData, performanceViews } = context;
   const trials = new PolicyTrials(context);
@@ -90,6 +93,7 @@ export function gpuPolicyRoutes(
             stages: { ...composition.stages },
             settings: settingsInForce(composition) as JsonObject,
             settingNotes: settingNotes(config.gpu.policy),
+            inert: inertParts(composition, clusterFacts(context)).map((part) => ({ ...part })),
             choices: policyChoices() as unknown as JsonObject,
             functions: functions.length,
             sharedSets: performanceViews.quotas(readable).filter(({ points }) => points.length > 0).length,

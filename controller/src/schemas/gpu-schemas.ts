@@ -395,6 +395,15 @@ export const gpuSchemas = {
       type: 'object',
       description: "Of each setting by name: 'meaning', and 'source' of its value: configuration, policy or default",
     },
+    inert: list(
+      object({
+        stage: text('Stage of the policy'),
+        part: text('Its implementation'),
+        why: text('What the part lacks on this cluster'),
+        mend: text('The command, or the setting of a cluster, that mends it'),
+      }),
+      'Parts of the policy without effect on the cluster as it is',
+    ),
     choices: { type: 'object', description: 'Policies with their summaries, and the implementations of each stage' },
     functions: whole('Number of functions with learned data'),
     sharedSets: whole('Number of sets with measured shares'),

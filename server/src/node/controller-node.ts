@@ -30,6 +30,7 @@ import { PerformanceViews } from '@gpuwhisk/controller/api/gpu-performance-views
 import { PairTraining } from '@gpuwhisk/controller/gpu/learning/pair-training';
 import { Retraining } from '@gpuwhisk/controller/gpu/learning/retraining';
 import { checkPolicy } from '@gpuwhisk/controller/gpu/scheduler/check-policy';
+import { clusterFacts } from '@gpuwhisk/controller/api/cluster-facts';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
 import { QuotaSearches } from '@gpuwhisk/controller/gpu/search/quota-searches';
 import { PairMeasurements } from '@gpuwhisk/controller/gpu/search/pair-measurements';
@@ -42,6 +43,8 @@ import { NamespaceTurns } from '@gpuwhisk/controller/gpu/scheduler/namespace-tur
 import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
 import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
 import { GpuWorkloads } from '@gpuwhisk/controller/gpu/state/gpu-workloads';
+import { inertLine, inertParts } from '@gpuwhisk/gpu/policies/inert-parts';
+import { compositionOf } from '@gpuwhisk/gpu/policies/make-policy';
 import { policyModules } from '@gpuwhisk/gpu/policies/policy-modules';
 import { queueLimits } from '../engines/engines.js';
 import type { Engines } from '../engines/engines.js';
@@ -76,6 +79,8 @@ interface ControllerNodeOptions extends Engines {
 /** A controller. */
 export interface ControllerNode {
   readonly controller: Controller;
+  /** A line for each part of the GPU policy without effect on the cluster as it is, with what mends it. */
+  inert(): string[];
   /** Listens for the API, the gateway and the console. Throws ConfigError, and the system's error (EADDRINUSE). */
   listen(): Promise<Servers>;
   /** Continues sequences and compositions that the previous process left unfinished. */
@@ -174,6 +179,7 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
   if (config.recordTtlHours > 0) openRecordExpiry(options, opened);
   return {
     controller,
+    inert: () => inertParts(compositionOf(config.gpu.policy), clusterFacts({ ...options, ...gpu })).map(inertLine),
     async listen() {
       return (servers = await listen(config, controller));
     },

@@ -26,6 +26,14 @@ describeCases('wsk gpu: decisions of the scheduler', [
           },
           stages: { admit: 'before-slo', share: 'unlimited' },
           settings: { admit: {}, share: { slots: 3 } },
+          inert: [
+            {
+              stage: 'share',
+              part: 'dilu',
+              why: 'no GPU has kernel tokens',
+              mend: 'npm start -- --set gpu.tokens=true',
+            },
+          ],
           models: [
             { gpuType: 'a100-40', mode: 'mps', version: 2, sampleCount: 40, learnedAt: 0, error: 0.1234, runs: 9 },
             { gpuType: 'h100', mode: 'mig', version: 0, sampleCount: 0 },
@@ -54,6 +62,7 @@ describeCases('wsk gpu: decisions of the scheduler', [
 admission  refuse
 admit      before-slo
 share      unlimited  slots=3
+inert      share dilu: no GPU has kernel tokens; npm start -- --set gpu.tokens=true
 learned    2 functions, shares of 1 sets
 shares     5 by measurements of the set (1200 ms saved), 1 by a similar set, 3 by prediction (-40 ms saved)
 predictor  a100-40/mps: version 2, learned from 40 runs at 1970-01-01T00:00:00.000Z, off by 12.3 % in 9 runs beside others

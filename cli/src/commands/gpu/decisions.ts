@@ -86,11 +86,18 @@ async function showPolicy({ args, client }: CommandContext): Promise<void> {
     const own = [...asMap(settings.get(stage))].map(([setting, value]) => `${setting}=${asText(value)}`);
     line(stage, asText(name) + (own.length === 0 ? '' : `  ${own.join(' ')}`));
   }
+  for (const one of asList(inForce.get('inert') ?? []).map(asMap)) line('inert', inertText(one));
   const sets = asNumber(inForce.get('sharedSets'));
   line('learned', `${asNumber(inForce.get('functions'))} functions, shares of ${sets} sets`);
   if (inForce.has('shareChoices')) line('shares', choicesText(asMap(inForce.get('shareChoices'))));
   for (const model of asList(inForce.get('models')).map(asMap)) line('predictor', modelText(model));
   if (inForce.has('geometry')) showGeometry(asMap(inForce.get('geometry')));
+}
+
+/** A part of the policy without effect, why, and what mends it. */
+function inertText(one: JsonMap): string {
+  const [stage, part, why, mend] = ['stage', 'part', 'why', 'mend'].map((field) => asText(one.get(field)));
+  return `${stage} ${part}: ${why}; ${mend}`;
 }
 
 const cutsShown = 3;
