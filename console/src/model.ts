@@ -53,11 +53,17 @@ export interface GpuDeviceHistory {
 /** The policy in force. */
 export interface GpuPolicy {
   policy: string;
+  /** The configured policy. */
+  configured: string;
+  /** Absent: the configured policy is in force. */
+  set?: { at: number; by?: string };
+  /** The policy that the platform has undone last. */
+  undone?: { at: number; policy: string; why: string };
   admission: string;
   decides: boolean;
   stages: Record<string, string>;
   settings: Record<string, Record<string, number>>;
-  settingNotes: Record<string, { meaning: string; source: 'configuration' | 'policy' | 'default' }>;
+  settingNotes: Record<string, { meaning: string; source: 'configuration' | 'operator' | 'policy' | 'default' }>;
   /** Parts without effect on the cluster as it is. */
   inert: { stage: string; part: string; why: string; mend: string }[];
   choices: { policies: Record<string, string>; stages: Record<string, string[]> };

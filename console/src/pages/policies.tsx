@@ -24,6 +24,7 @@ export function PoliciesPage() {
             {known.admission === 'refuse' ? 'is refused' : 'runs as best effort'}.{' '}
             {known.decides ? 'This controller decides.' : 'Another controller decides.'}
           </p>
+          <Setting policy={known} />
           <Inert parts={known.inert} />
           <Stages policy={known} />
           <Learned policy={known} />
@@ -45,6 +46,26 @@ function summaryOf({ policy, choices }: GpuPolicy): string {
   return summary === undefined ? '' : `: ${summary}`;
 }
 
+/** How the policy came to differ from the configured one, and what the platform has undone. */
+function Setting({ policy: { configured, set, undone } }: { policy: GpuPolicy }) {
+  return (
+    <>
+      {set !== undefined && (
+        <p>
+          It was set on {new Date(set.at).toLocaleString()}
+          {set.by === undefined ? '' : ` by ${set.by}`}; configured is <strong>{configured}</strong>.{' '}
+          <code>wsk gpu policy reset</code> puts that back.
+        </p>
+      )}
+      {undone !== undefined && (
+        <p class="problem">
+          {undone.policy} was undone on {new Date(undone.at).toLocaleString()}: {undone.why}.
+        </p>
+      )}
+    </>
+  );
+}
+
 /** Parts of the policy without effect on this cluster, with what mends each. */
 function Inert({ parts }: { parts: GpuPolicy['inert'] }) {
   if (parts.length === 0) return null;
@@ -62,7 +83,12 @@ function Inert({ parts }: { parts: GpuPolicy['inert'] }) {
   );
 }
 
-const sources = { configuration: 'configured', policy: 'set by the policy', default: 'default' } as const;
+const sources = {
+  configuration: 'configured',
+  operator: 'set by an operator',
+  policy: 'set by the policy',
+  default: 'default',
+} as const;
 
 function Stages({ policy: { stages, settings, settingNotes } }: { policy: GpuPolicy }) {
   return (

@@ -35,6 +35,7 @@ import type { DeviceHistory } from '../gpu/state/device-history.js';
 import type { GpuTable } from '../gpu/state/gpu-table.js';
 import type { DesiredState, DeviceCordons } from '../gpu/state/desired-state.js';
 import type { GpuWorkloads } from '../gpu/state/gpu-workloads.js';
+import type { PolicySetting } from '../gpu/scheduler/policy-setting.js';
 import type { TrainingJobs } from '../gpu/training/training-jobs.js';
 import type { ConsoleAddress } from '../http/moved-sites.js';
 import type { ActivityWindow } from '../cluster/activity-window.js';
@@ -114,6 +115,8 @@ export interface ControllerDependencies {
     | 'geometry'
     | 'triedSets'
   >;
+  /** The policy in force, which operators may change. */
+  policySetting: Pick<PolicySetting, 'choice' | 'configured' | 'set' | 'changes' | 'problem' | 'change'>;
   /** Performance data of functions on GPUs. */
   performanceData: Pick<PerformanceData, 'shareCounts' | 'forgetFunction' | 'forgetQuota' | 'forgetModel'> & {
     forecasts: Pick<PerformanceData['forecasts'], 'views'>;

@@ -17,16 +17,21 @@ import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
 import type { Task } from '@gpuwhisk/gpu/view/view';
 import type { Rejection } from '@gpuwhisk/common/gpu';
 import type { FunctionPerformance, PredictorSummary } from './gpu-performance-views.js';
+import { policyProblem } from '../gpu/scheduler/check-policy.js';
+import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
 import { readPutBody } from '../http/request.js';
 import { clusterFacts } from './cluster-facts.js';
 import type { ApiContext } from './api-context.js';
 import { errorResponses } from './descriptions.js';
+import { whileReachable } from './gpu-nodes.js';
 import { apiRoot } from '../http/route.js';
 import type { IdentifiedCall, Route, ViewerCall } from '../http/route.js';
 
 /** Longest request body, bytes; it may list arrivals. */
 const maxTrialBytes = 4 * 1024 * 1024;
+/** Longest body with a policy that is set, bytes. */
+const maxChoiceBytes = 16 * 1024;
 
 /** Predictors of each kind of GPU that functions were measured on, with their errors. */
 function modelsView(functions: readonly FunctionPerformance[], models: readonly PredictorSummary[]): JsonObject[] {
@@ -66,11 +71,13 @@ function geometryView(report: GeometryReport | undefined): JsonObject {
 
 /** Routes to the policy in force with its stages, settings and learned state. */
 export function gpuPolicyRoutes(
-  context: Pick<ApiContext, 'clock' | 'gpuScheduler' | 'logger' | 'performanceData'> &
+  context: Pick<ApiContext, 'clock' | 'gpuScheduler' | 'logger' | 'performanceData' | 'policySetting'> &
     Parameters<typeof clusterFacts>[0],
 ): Route[] {
-  const { config, gpuScheduler, performanceData, performanceViews } = context;
+  const { config, gpuScheduler, performanceData, performanceViews, policySetting } = context;
   const trials = new PolicyTrials(context);
+  const changed = async (call: IdentifiedCall, policy: PolicyChoice | undefined): Promise<Answer> =>
+    jsonAnswer({ ...(await whileReachable(policySetting.change(policy, call.identity.subject))) });
   return [
     {
       access: 'viewer',
@@ -83,16 +90,17 @@ export function gpuPolicyRoutes(
       handle: (call: ViewerCall) => {
         const readable = (name: string): boolean =>
           call.isOperator || name.startsWith(`/${call.identity.namespace.name}/`);
-        const composition = compositionOf(config.gpu.policy);
+        const composition = compositionOf(policySetting.choice);
         const functions = performanceViews.functions(readable);
         return Promise.resolve(
           jsonAnswer({
             policy: composition.name,
+            ...settingView(policySetting, call.isOperator),
             admission: config.gpu.admission,
             decides: gpuScheduler.epoch !== undefined,
             stages: { ...composition.stages },
             settings: settingsInForce(composition) as JsonObject,
-            settingNotes: settingNotes(config.gpu.policy),
+            settingNotes: settingNotes(policySetting),
             inert: inertParts(composition, clusterFacts(context)).map((part) => ({ ...part })),
             choices: policyChoices() as unknown as JsonObject,
             functions: functions.length,
@@ -104,6 +112,34 @@ export function gpuPolicyRoutes(
           }),
         );
       },
+    },
+    {
+      access: 'operator',
+      tag: 'GPUs',
+      method: 'PUT',
+      path: `${apiRoot}/gpu/policy`,
+      operationId: 'setGpuPolicy',
+      summary: 'Put another policy in force on the running platform (operators)',
+      body: { schema: 'GpuPolicyChoice', required: true },
+      responses: {
+        200: { description: 'The change', schema: 'GpuPolicyChange' },
+        ...errorResponses(400, 401, 403, 409, 500, 503),
+      },
+      handle: async (call: IdentifiedCall) =>
+        changed(call, readChoice(await readPutBody(call.request, maxChoiceBytes), config.gpu.admission)),
+    },
+    {
+      access: 'operator',
+      tag: 'GPUs',
+      method: 'DELETE',
+      path: `${apiRoot}/gpu/policy`,
+      operationId: 'resetGpuPolicy',
+      summary: 'Put the configured policy in force again (operators)',
+      responses: {
+        200: { description: 'The change', schema: 'GpuPolicyChange' },
+        ...errorResponses(401, 403, 409, 500, 503),
+      },
+      handle: (call: IdentifiedCall) => changed(call, undefined),
     },
     {
       access: 'operator',
@@ -123,12 +159,45 @@ export function gpuPolicyRoutes(
   ];
 }
 
+/** The configured policy, what operators have set in its place, and the policy that the platform has undone last. */
+function settingView(
+  { configured, set, problem, changes }: ApiContext['policySetting'],
+  isOperator: boolean,
+): JsonObject {
+  const [last] = changes;
+  return {
+    configured: compositionOf(configured).name,
+    ...(set !== undefined && { set: { at: set.at, ...(isOperator && { by: set.by }) } }),
+    ...(last?.why !== undefined && { undone: { at: last.at, policy: last.from, why: last.why } }),
+    ...(problem !== undefined && { problem }),
+    ...(isOperator && { changes: changes.map((one) => ({ ...one })) }),
+  };
+}
+
+/** The policy that an operator puts in force. Throws ApiError (400). */
+function readChoice(body: JsonValue, admission: ApiContext['config']['gpu']['admission']): PolicyChoice {
+  if (!isJsonObject(body)) throw malformedContent('JSON object expected');
+  const { policy, ...others } = body;
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined) throw malformedContent(`'${unknown}' is no field of a policy that is set`);
+  if (typeof policy !== 'string' && !isJsonObject(policy))
+    throw malformedContent("'policy' must be a name or an object");
+  const choice = policy as PolicyChoice;
+  const problem = policyProblem({ policy: choice, admission });
+  if (problem !== undefined) throw malformedContent(problem);
+  return choice;
+}
+
 /** Meaning and source of each setting in force, by its name. */
-function settingNotes(choice: PolicyChoice): JsonObject {
+function settingNotes({ choice, set }: Pick<ApiContext['policySetting'], 'choice' | 'set'>): JsonObject {
+  const sourceOf = (name: string): string => {
+    const source = settingSource(choice, name);
+    return source === 'configuration' && set !== undefined ? 'operator' : source;
+  };
   const names = Object.values(settingsInForce(compositionOf(choice))).flatMap((settings) => Object.keys(settings));
   const notes = names.map((name): [string, JsonObject] => {
     const { [name]: meaning = '' } = settingMeanings;
-    return [name, { meaning, source: settingSource(choice, name) }];
+    return [name, { meaning, source: sourceOf(name) }];
   });
   return Object.fromEntries(notes);
 }
@@ -218,18 +287,20 @@ function readArrival(one: JsonValue, at: number): Task {
 class PolicyTrials {
   private isRunning = false;
 
-  constructor(private readonly context: Pick<ApiContext, 'config' | 'gpuScheduler' | 'clock' | 'logger'>) {}
+  constructor(
+    private readonly context: Pick<ApiContext, 'config' | 'gpuScheduler' | 'clock' | 'logger' | 'policySetting'>,
+  ) {}
 
   /** Runs a trial. Rejects with ApiError (429, 503). */
   async run({ policy, minutes, arrivals }: AskedTrial): Promise<JsonObject> {
-    const { config, gpuScheduler, clock, logger } = this.context;
+    const { config, gpuScheduler, clock, logger, policySetting } = this.context;
     if (this.isRunning) throw trialUnderWay();
     const recorded = gpuScheduler.trialSince(clock.now() - minutes * 60_000);
     const all = arrivals ?? recorded.tasks;
     const tasks = all.filter(({ gpus, soloMs }) => gpus === 1 && soloMs !== undefined);
     if (recorded.places.length === 0) throw trialFailed('no GPU is healthy');
     const trial: PolicyTrial = {
-      policies: [config.gpu.policy, policy],
+      policies: [policySetting.choice, policy],
       admission: config.gpu.admission,
       warmMs,
       ...recorded,

@@ -81,7 +81,7 @@ describe('protean', () => {
       'geometry protean: MIG cuts no GPU of type rtx3090; npm start -- --gpus sim:a100-40',
     ]);
     expect(linesOf('protean', withDevices(device('mps', old), device('mps', { type: 'v100-32' })))).toEqual([
-      'geometry protean: MIG cuts no GPU of type rtx3090, v100-32; npm start -- --set gpu.policy=auto',
+      'geometry protean: MIG cuts no GPU of type rtx3090, v100-32; wsk gpu policy set auto',
     ]);
   });
 

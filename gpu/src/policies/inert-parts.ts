@@ -109,9 +109,7 @@ function lackOfCuts(facts: ClusterFacts): ReturnType<Rule['lack']> {
     const devices = devicesOf(facts);
     return {
       why: `MIG cuts no GPU of type ${typesOf(devices)}`,
-      mend: devices.every(({ simulated }) => simulated)
-        ? 'npm start -- --gpus sim:a100-40'
-        : set(facts, 'gpu.policy=auto', 'controllers'),
+      mend: devices.every(({ simulated }) => simulated) ? 'npm start -- --gpus sim:a100-40' : 'wsk gpu policy set auto',
     };
   }
   // A node that does not tell may cut.

@@ -43,6 +43,7 @@ import { NamespaceTurns } from '@gpuwhisk/controller/gpu/scheduler/namespace-tur
 import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
 import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
 import { GpuWorkloads } from '@gpuwhisk/controller/gpu/state/gpu-workloads';
+import { PolicySetting } from '@gpuwhisk/controller/gpu/scheduler/policy-setting';
 import { inertLine, inertParts } from '@gpuwhisk/gpu/policies/inert-parts';
 import { compositionOf } from '@gpuwhisk/gpu/policies/make-policy';
 import { policyModules } from '@gpuwhisk/gpu/policies/policy-modules';
@@ -179,7 +180,8 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
   if (config.recordTtlHours > 0) openRecordExpiry(options, opened);
   return {
     controller,
-    inert: () => inertParts(compositionOf(config.gpu.policy), clusterFacts({ ...options, ...gpu })).map(inertLine),
+    inert: () =>
+      inertParts(compositionOf(gpu.policySetting.choice), clusterFacts({ ...options, ...gpu })).map(inertLine),
     async listen() {
       return (servers = await listen(config, controller));
     },
@@ -213,6 +215,7 @@ interface GpuScheduling {
   gpuCordons: DeviceCordons;
   gpuDesired: DesiredState;
   gpuScheduler: GpuScheduler;
+  policySetting: PolicySetting;
   performanceData: PerformanceData;
   performanceViews: PerformanceViews;
   costLedger: CostLedger;
@@ -313,7 +316,11 @@ async function openGpuScheduling(
   opened.onClose(() => procurement?.close());
   const activity = new ActivityReporter({ state, clock, logger });
   opened.onClose(() => activity.close());
+  const policySetting = new PolicySetting({ store, state, clock, logger, lease: gpuLease, options: config.gpu });
+  await policySetting.open();
+  opened.onClose(() => policySetting.close());
   const gpuScheduler = new GpuScheduler({
+    setting: policySetting,
     activity,
     bus,
     clock,
@@ -338,7 +345,7 @@ async function openGpuScheduling(
   namespaceTurns.open();
   opened.onClose(() => namespaceTurns.close());
   const performanceViews = new PerformanceViews(performanceData);
-  const scheduling = { gpuTable, gpuWorkloads, gpuCordons, gpuDesired, gpuScheduler, performanceData };
+  const scheduling = { gpuTable, gpuWorkloads, gpuCordons, gpuDesired, gpuScheduler, policySetting, performanceData };
   return { ...scheduling, performanceViews, costLedger, retire, ...(procurement && { procurement }) };
 }
 

@@ -19,6 +19,7 @@ import { seededRandom } from '@gpuwhisk/common/system/random';
 import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
 import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
 import { GpuWorkloads } from '@gpuwhisk/controller/gpu/state/gpu-workloads';
+import { PolicySetting } from '@gpuwhisk/controller/gpu/scheduler/policy-setting';
 import { createController } from '@gpuwhisk/controller/create-controller';
 import type { ControllerDependencies, Controller } from '@gpuwhisk/controller/create-controller';
 import type { ConsoleAddress } from '@gpuwhisk/controller/http/moved-sites';
@@ -197,20 +198,25 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
   await gpuWorkloads.open();
   const gpuCordons = new DeviceCordons(store, state, clock);
   const records = new RecordWriter(store, systemClock, logger);
+  const config = loadConfig({
+    // Records of tests end at times that are easy to read.
+    base: {
+      operators: [operator.subject],
+      recordTtlHours: 0,
+      limits: { ...roomy, ...settings.limits },
+      ...settings.config,
+    },
+  });
+  const lease = { epoch: 1 };
+  const policySetting = new PolicySetting({ store, state, clock, logger, lease, options: config.gpu });
+  await policySetting.open();
   const controller = createController({
     store,
     clock,
     records,
     random,
-    config: loadConfig({
-      // Records of tests end at times that are easy to read.
-      base: {
-        operators: [operator.subject],
-        recordTtlHours: 0,
-        limits: { ...roomy, ...settings.limits },
-        ...settings.config,
-      },
-    }),
+    config,
+    policySetting,
     gatewayUrl: () => settings.gatewayUrl,
     consoleAddress: () => {
       const { consoleAddress = { url: consoleUrl, isConfigured: false } } = settings;
@@ -235,7 +241,7 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
     gpuCordons,
     costLedger: settings.costLedger ?? { between: () => Promise.resolve(newCostBook()) },
     ...(settings.procurement && { procurement: settings.procurement }),
-    gpuDesired: new DesiredState({ state, lease: { epoch: 1 }, logger }),
+    gpuDesired: new DesiredState({ state, lease, logger }),
     gpuScheduler: settings.gpuScheduler ?? idleGpuScheduler,
     performanceData: { ...nothingLearned, ...settings.performanceData },
     performanceViews: { ...nothingShown, ...settings.performanceViews },

@@ -76,6 +76,50 @@ cut        1970-01-01T00:00:00.000Z GPU-0 into 4g.20gb, 3g.20gb: one too many
 `,
   },
   {
+    wsk: 'gpu policy',
+    answers: [
+      [
+        200,
+        {
+          ...{ policy: 'smore', configured: 'auto', admission: 'refuse', decides: true, functions: 0, sharedSets: 0 },
+          set: { at: 0, by: 'ada' },
+          undone: { at: 1000, policy: 'own', why: '4 faults within 5 minutes, the last: Error: no' },
+          problem: "there is no policy 'own'",
+          changes: [{ at: 0, by: 'ada', from: 'auto', to: 'smore' }],
+          ...{ stages: {}, settings: {}, models: [] },
+        },
+      ],
+    ],
+    requests: [`GET ${base}/policy`],
+    stdout: `policy     smore
+set        1970-01-01T00:00:00.000Z by ada; configured is auto (wsk gpu policy reset)
+undone     1970-01-01T00:00:01.000Z own: 4 faults within 5 minutes, the last: Error: no
+problem    the policy that was set is not used: there is no policy 'own'
+change     1970-01-01T00:00:00.000Z by ada: auto to smore
+admission  refuse
+learned    0 functions, shares of 0 sets
+`,
+  },
+  {
+    wsk: 'gpu policy set smore',
+    answers: [[200, { at: 0, by: 'ada', from: 'auto', to: 'smore' }]],
+    requests: [`PUT ${base}/policy {"policy":"smore"}`],
+    stdout: 'ok: policy smore is in force, in place of auto\n',
+  },
+  {
+    wsk: 'gpu policy set {"base":"exclusive","order":"due-first"}',
+    answers: [[400, { error: 'no', code: 'c' }]],
+    requests: [`PUT ${base}/policy {"policy":{"base":"exclusive","order":"due-first"}}`],
+    code: 144,
+    stderr: 'error: Unable to set the policy: no (code c)',
+  },
+  {
+    wsk: 'gpu policy reset',
+    answers: [[200, { at: 0, by: 'ada', from: 'smore', to: 'auto' }]],
+    requests: [`DELETE ${base}/policy`],
+    stdout: 'ok: policy auto is in force, in place of smore\n',
+  },
+  {
     wsk: 'gpu policy try exclusive --minutes 5 --arrivals arrivals.json',
     files: { 'arrivals.json': '[{"function":"f"}]' },
     answers: [
@@ -130,7 +174,7 @@ Runs take what was learned of them, which favours policies that predict by the s
   {
     wsk: 'gpu policy tray x',
     code: 1,
-    stderr: errorWithHint("Invalid argument(s). 'try' and the name of a policy, or nothing is required."),
+    stderr: errorWithHint("Invalid argument(s). 'try' or 'set' and a policy, 'reset', or nothing is required."),
   },
   {
     wsk: 'gpu queue',

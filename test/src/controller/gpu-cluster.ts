@@ -18,6 +18,7 @@ import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { seededRandom } from '@gpuwhisk/common/system/random';
+import { PolicySetting } from '@gpuwhisk/controller/gpu/scheduler/policy-setting';
 import { DesiredState } from '@gpuwhisk/controller/gpu/state/desired-state';
 import type { GpuPolicyParts } from '@gpuwhisk/controller/gpu/scheduler/gpu-policy';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
@@ -70,6 +71,8 @@ export class GpuCluster {
   readonly random = seededRandom(3);
   readonly disk = new SimulatedDisk(this.clock, this.random, 0);
   readonly store = simulatedStore({ clock: this.clock, random: this.random, latencyMs: 0 });
+  /** The store of the policy that was set: its calls must not change the random numbers that golden runs draw. */
+  private readonly settings = simulatedStore({ clock: this.clock, random: seededRandom(4), latencyMs: 0 });
   /** Activations that have reached the invoker and have not ended, in order. */
   arrivals: Arrival[] = [];
   /** Handles each activation in place of an invoker; absent: the test ends activations itself. */
@@ -83,6 +86,7 @@ export class GpuCluster {
   metrics = createMetrics();
   dispatcher!: Dispatcher;
   scheduler!: GpuScheduler;
+  setting!: PolicySetting;
   performanceData!: PerformanceData;
   private durable!: Durable;
   private state = embeddedState(this.clock);
@@ -145,8 +149,14 @@ export class GpuCluster {
       instance: 0,
       options,
     }));
+    const setting = (this.setting = new PolicySetting({
+      ...{ state, clock, logger, lease, options },
+      store: this.settings,
+    }));
+    await setting.open();
     const made = {
       bus,
+      setting,
       store,
       records,
       recordLevels,

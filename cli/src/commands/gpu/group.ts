@@ -1,5 +1,5 @@
 import type { Command } from '../../command.js';
-import { explain, listQueue, policy } from './decisions.js';
+import { explain, listQueue } from './decisions.js';
 import {
   cutDevice,
   launchInstance,
@@ -17,6 +17,7 @@ import { listFunctions, listQuotas } from './functions.js';
 import { jobCommand } from './jobs.js';
 import { model } from './model.js';
 import { listNodes, noticeNode, rentNodes, showCost } from './nodes.js';
+import { policy } from './policy.js';
 import { profile } from './profile.js';
 import { listWorkloads, workload } from './workloads.js';
 
@@ -32,8 +33,8 @@ export const gpuCommands: Command[] = [
   { name: 'queue', summary: 'list activations that wait for a GPU', flags: [], run: listQueue },
   {
     name: 'policy',
-    argsUsage: '[try NAME]',
-    summary: 'show the policy in force, or replay arrivals under another one beside it (operators)',
+    argsUsage: '[try NAME | set NAME | reset]',
+    summary: 'show the policy in force, replay arrivals under another one beside it, or change it (operators)',
     flags: [
       { name: 'minutes', type: 'int', help: 'replay arrivals of the last `MINUTES` (default: 60)' },
       { name: 'arrivals', type: 'string', help: 'replay the arrivals in `FILE`, a JSON list, instead' },

@@ -50,10 +50,10 @@ export class GpuPlacer {
   /** Invokers of the nodes that will be taken away. */
   private readonly leaving = new Set<string>();
 
-  /** `policy` is the policy's name for decision records. */
+  /** `policyName` gives the name of the policy in force, for decision records. */
   constructor(
     private readonly dependencies: GpuPlacerDependencies,
-    private readonly policy: string,
+    private readonly policyName: () => string,
   ) {
     const { table } = dependencies;
     for (const node of table.nodes()) this.settle(node);
@@ -140,7 +140,7 @@ export class GpuPlacer {
       activationId,
       action: name,
       namespace,
-      policy: this.policy,
+      policy: this.policyName(),
       ...(placement && { placement }),
       reason,
       rejected,

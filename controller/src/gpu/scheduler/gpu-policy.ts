@@ -5,7 +5,6 @@ import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { seededRandom } from '@gpuwhisk/common/system/random';
 import { tasksMiB } from '@gpuwhisk/gpu/ledger/account';
 import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/ledger/account';
 import type { FunctionState, KnownRuns, SchedulingEvent, Task, View } from '@gpuwhisk/gpu/view/view';
@@ -14,16 +13,12 @@ import type { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
 import { geometryFigures } from '@gpuwhisk/gpu/stages/geometry/geometry';
 import type { GeometryReport } from '@gpuwhisk/gpu/stages/geometry/geometry';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
-import { stagesCan } from '@gpuwhisk/gpu/policies/stages';
 import { profiledRates } from '@gpuwhisk/gpu/algorithms/dilu/served';
 import { kindOf, kindsOf } from '@gpuwhisk/gpu/ledger/places';
 import { takesWork } from '@gpuwhisk/gpu/ledger/used-places';
-import { guarded } from '@gpuwhisk/gpu/policies/guarded';
 import type { FaultyPass } from '@gpuwhisk/gpu/policies/guarded';
 import { encodePass, encodeWithin } from '@gpuwhisk/gpu/policies/saved-pass';
-import { compositionOf, makePolicy, ruleOf } from '@gpuwhisk/gpu/policies/make-policy';
-import type { PolicyNeeds } from '@gpuwhisk/gpu/policies/make-policy';
-import { trainingLast } from '@gpuwhisk/gpu/policies/training-last';
+import type { PolicyChoice } from '@gpuwhisk/gpu/policies/make-policy';
 import type { PassInputs } from '@gpuwhisk/gpu/policies/saved-pass';
 import { RunLog, steadyNeighbours } from '@gpuwhisk/gpu/stages/profile/run-log';
 import type { LoggedRun } from '@gpuwhisk/gpu/stages/profile/run-log';
@@ -33,21 +28,22 @@ import type { Arrival, LastRequest, WaitingActivation } from './gpu-queue.js';
 import { aloneOf, aloneText, keepApart } from './apart.js';
 import { Arrivals, calledFunction, knownFunctions, requestOf } from './gpu-queue.js';
 import type { GpuPlacer, Sent } from './gpu-placer.js';
-import { Feedback, isUndisturbed } from '../learning/feedback.js';
+import { isUndisturbed } from '../learning/feedback.js';
+import type { KnownFunctions } from '../learning/degradations.js';
 import type { PerformanceData } from '../learning/performance-data.js';
 import { hasForeignProcesses } from '../learning/activity-profiler.js';
+import { policyInForce } from './policy-in-force.js';
+import type { PolicyInForce } from './policy-in-force.js';
 import { mayMoveShares, movedPlaces } from './cluster-view.js';
 import { RunningPlaces } from './running-places.js';
 import type { SampledPlace } from './running-places.js';
 import type { Procurer } from './live-actuator.js';
 import { viewOf } from './live-view.js';
-import type { FirstShare } from '@gpuwhisk/gpu/stages/place/first-share';
 import { TriedSets } from './tried-sets.js';
 import { SeenWorkloads } from './seen-workloads.js';
 import type { KnownInstances } from './cluster-view.js';
 import { aloneTimesOf, askedOf, taskOf, withReportedSize } from './waiting-task.js';
 import type { Asked } from './waiting-task.js';
-import { liveQuotas } from '../learning/sample-curves.js';
 import type { SampleRun } from '../../invoke/invoke-service.js';
 
 /** An activation that starts, as the policy has decided. */
@@ -73,6 +69,9 @@ export interface PolicyDecision {
   wakeAt?: number;
 }
 
+/** What is shown to the models of degradations while the policy asks for none. */
+const noFunctions: KnownFunctions = { all: () => [], ofKey: () => undefined };
+
 /** The namespace of samples, so that they take no other namespace's turn or share of the GPUs. */
 const sampler = 'whisk.system';
 
@@ -86,7 +85,7 @@ export interface GpuPolicyParts {
   performanceData: PerformanceData;
   logger: Logger;
   metrics: Pick<GpuMetrics, 'policyFault'>;
-  options: Pick<Config['gpu'], 'policy' | 'admission'>;
+  options: { policy: PolicyChoice } & Pick<Config['gpu'], 'admission'>;
   /** The last request of each function, and its arrivals. */
   functions: FunctionLog<LastRequest>;
   instances: Pick<KnownInstances, 'isLaunch' | 'isRetiring'>;
@@ -94,62 +93,62 @@ export interface GpuPolicyParts {
   workloads(): readonly Workload[];
   /** Rented machines; absent: there are none. */
   procurer?: Pick<Procurer, 'state'>;
+  /** Called with every fault of the policy in force; absent: faults are only counted. */
+  onFault?(fault: string): void;
   /** Called with every decision and the saved view behind it; absent: views are not saved. */
   onDecided?(saved: JsonObject, decision: Decision): void;
 }
 
 /** Lets a policy of gpu/ decide about activations, with agents' rows and performance data as input. */
 export class GpuPolicy {
-  private readonly policy: Policy;
   private readonly runs = new RunLog();
   private readonly places: RunningPlaces;
-  private readonly feedback: Feedback;
-  /** For functions of which nothing is measured; undefined: the policy has none. */
-  private readonly rule: FirstShare | undefined;
   private readonly arrivals = new Arrivals();
   private readonly workloads: SeenWorkloads;
-  /** Whether the policy asks for degradations beside workloads, so that they are learned. */
-  private readonly predictsDegradation: boolean;
-  /** Whether the policy goes by slowdowns on slices, so that they are learned. */
-  private readonly readsSlices: boolean;
-  /** Whether an activation that arrives at an empty queue is decided at once. */
-  readonly takesAsTheyCome: boolean;
-  private readonly takesSamples: boolean;
-  /** Whether instances get the request and limit of their functions' profiles. */
-  private readonly givesProfiled: boolean;
-  /** Whether the policy puts parts of a function on several devices. */
-  readonly spansDevices: boolean;
+  private inForce: PolicyInForce;
   private viewLoggedMs = -Infinity;
 
   constructor(private readonly parts: GpuPolicyParts) {
-    const { performanceData, options } = parts;
+    const { performanceData } = parts;
     this.places = new RunningPlaces(parts.placer, this.runs, parts.clock);
-    const composition = compositionOf(options.policy);
-    const { takesAsTheyCome, needsNoProfiles, stages } = composition;
     this.workloads = new SeenWorkloads(parts.workloads);
-    this.predictsDegradation = stagesCan('asksForDegradations', stages);
-    this.readsSlices = stagesCan('learnsSlices', stages);
-    this.takesAsTheyCome = takesAsTheyCome;
-    this.takesSamples = !needsNoProfiles;
-    this.givesProfiled = stagesCan('usesProfiledShares', stages);
-    this.spansDevices = stagesCan('spans', stages);
-    const { setTrials } = performanceData;
-    this.rule = ruleOf(composition, setTrials);
-    this.feedback = new Feedback(performanceData, this.rule);
     performanceData.forecasts.showFunctions(() => Array.from(parts.functions.all(), calledFunction));
-    if (this.predictsDegradation) performanceData.degradations.showFunctions(knownFunctions(parts.functions));
-    const needs: PolicyNeeds = {
-      predictorOf: (gpu) => performanceData.predictors.predictor(gpu),
-      degradationsOf: (gpu) => performanceData.degradations.modelOf(gpu),
-      quotas: liveQuotas(performanceData),
-      sliceSlowdowns: performanceData.slices,
-      setTrials,
-      admission: options.admission,
-      random: seededRandom(1),
-    };
-    const policy = trainingLast(makePolicy(options.policy, needs), needs.predictorOf);
-    const spare = makePolicy('least-loaded', needs);
-    this.policy = guarded(policy, spare, (fault, pass) => this.failed(policy.name, fault, pass));
+    this.inForce = this.made(parts.options.policy);
+  }
+
+  /**
+   * Puts another policy in force, from the next decision on. Runs go on, and what was learned stays; what only its stages knew
+   * begins empty, as after a restart. Throws RangeError as `compositionOf` does; the former policy stays in force then.
+   */
+  use(choice: PolicyChoice): void {
+    this.inForce = this.made(choice);
+  }
+
+  private made(choice: PolicyChoice): PolicyInForce {
+    const { performanceData, options, functions } = this.parts;
+    const parts = { performanceData, admission: options.admission };
+    const made = policyInForce(choice, parts, (...fault) => this.failed(...fault));
+    performanceData.degradations.showFunctions(made.predictsDegradation ? knownFunctions(functions) : noFunctions);
+    return made;
+  }
+
+  private get policy(): Policy {
+    return this.inForce.policy;
+  }
+
+  /** Whether an activation that arrives at an empty queue is decided at once. */
+  get takesAsTheyCome(): boolean {
+    return this.inForce.takesAsTheyCome;
+  }
+
+  /** Whether the policy puts parts of a function on several devices. */
+  get spansDevices(): boolean {
+    return this.inForce.spansDevices;
+  }
+
+  /** The name of the policy in force, with changed stages and settings. */
+  get name(): string {
+    return this.policy.name;
   }
 
   /** Whether the policy scales: it decides each second which instances functions should have. */
@@ -242,7 +241,7 @@ export class GpuPolicy {
   private inputsFor(event: SchedulingEvent): PassInputs {
     const { performanceData, options } = this.parts;
     return {
-      policy: options.policy,
+      policy: this.inForce.choice,
       admission: options.admission,
       trainingLast: true,
       event,
@@ -256,6 +255,7 @@ export class GpuPolicy {
   private failed(policy: string, fault: string, pass: FaultyPass | undefined): void {
     const { logger, metrics, clock } = this.parts;
     metrics.policyFault();
+    this.parts.onFault?.(fault);
     const nowMs = clock.monotonicMs();
     const isLogged = pass !== undefined && nowMs - this.viewLoggedMs >= viewLogMs;
     if (isLogged) this.viewLoggedMs = nowMs;
@@ -268,7 +268,7 @@ export class GpuPolicy {
    */
   actionsOn(kind: 'tick' | 'report' | 'procure', queue: Iterable<WaitingActivation>): readonly Action[] {
     const view = this.viewOf(kind === 'tick' ? [...queue] : []);
-    if (kind === 'tick' && this.predictsDegradation) this.parts.performanceData.degradations.look(view);
+    if (kind === 'tick' && this.inForce.predictsDegradation) this.parts.performanceData.degradations.look(view);
     return this.policy.decide(view, { kind }).actions ?? [];
   }
 
@@ -286,7 +286,7 @@ export class GpuPolicy {
   }
 
   private seenFunctions(at: number): FunctionState[] {
-    const kinds = this.givesProfiled ? kindsOf(this.parts.placer.accounts()) : [];
+    const kinds = this.inForce.givesProfiled ? kindsOf(this.parts.placer.accounts()) : [];
     return Array.from(this.parts.functions.all(), (logged) => {
       const { last, counts, runMs } = logged;
       const asked = askedOf(last.message, last.need);
@@ -373,7 +373,7 @@ export class GpuPolicy {
 
   /** The GPUs on which samples could be measured; empty if the policy uses no measurements. */
   sampledPlaces(): SampledPlace[] {
-    return this.takesSamples ? this.places.sampled() : [];
+    return this.inForce.takesSamples ? this.places.sampled() : [];
   }
 
   /** Ends a run; a successful one is learned from, with the size of its input that its function has reported, if it has. */
@@ -383,12 +383,12 @@ export class GpuPolicy {
     const run = reported === undefined ? ended : withReportedSize(ended, reported);
     const { task, ranMs } = run;
     this.parts.functions.ran({ action: task.function, namespace: task.namespace }, ranMs);
-    if (succeeded) this.feedback.ran(run);
+    if (succeeded) this.inForce.feedback.ran(run);
     this.parts.performanceData.setTrials.ran({ ...run, isDisturbed: !succeeded || isDisturbed(run) });
     const isAlone = run.beside.every((other) => other.task.function === task.function);
     if (succeeded && isAlone) this.parts.performanceData.faults.ranAlone(task.function, task.version);
-    if (succeeded && this.predictsDegradation) this.learnBeside(run);
-    if (succeeded && this.readsSlices && isUndisturbed(run)) this.parts.performanceData.slices.ran(run);
+    if (succeeded && this.inForce.predictsDegradation) this.learnBeside(run);
+    if (succeeded && this.inForce.readsSlices && isUndisturbed(run)) this.parts.performanceData.slices.ran(run);
     this.policy.observe?.(run);
   }
 
@@ -432,7 +432,7 @@ export class GpuPolicy {
   }
 
   private taskOf(asked: Asked, arrivedAt: number): Task {
-    return taskOf(asked, arrivedAt, this.parts.performanceData.profiles, this.givesProfiled);
+    return taskOf(asked, arrivedAt, this.parts.performanceData.profiles, this.inForce.givesProfiled);
   }
 
   /** Notes a start that is about to be sent. False: its places could not take it, so that it is not. */
@@ -466,8 +466,9 @@ export class GpuPolicy {
       ...(workloads.length > 0 && { workloads }),
       hasUnknownNeighbours: [id, ...alsoOn].some((one) => this.hasUntrackedWorkOn(one, task)),
     });
-    const together = this.rule === undefined ? [] : this.runs.on(id);
-    if (this.rule?.isUnmeasured(kindOf(place), together, clock.now()) === true) {
+    const { rule } = this.inForce;
+    const together = rule === undefined ? [] : this.runs.on(id);
+    if (rule?.isUnmeasured(kindOf(place), together, clock.now()) === true) {
       this.parts.performanceData.setTrials.began(kindOf(place), together, clock.now());
     }
     return true;

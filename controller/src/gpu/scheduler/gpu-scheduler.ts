@@ -19,11 +19,9 @@ import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
 import { unplacedTopic, type ActivationMessage, type UnplacedMessage } from '@gpuwhisk/common/messages';
-import { every } from '@gpuwhisk/common/system/clock';
 import type { Timer } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
-import { compositionOf } from '@gpuwhisk/gpu/policies/make-policy';
 import { shareAt } from '@gpuwhisk/gpu/view/requests';
 import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
 import type { Action, Actuator } from '@gpuwhisk/gpu/view/decision';
@@ -35,6 +33,7 @@ import { gpuMetrics, type GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import { isCopyOf } from '../handover/gpu-handover.js';
 import type { Launch, SampleRun } from '../../invoke/invoke-service.js';
 import type { DesiredState } from '../state/desired-state.js';
+import type { PolicySetting } from './policy-setting.js';
 import { lastRequestOf, launchOf, ArrivalLog, GpuEvents, GpuQueue, requestOf, waitingOf } from './gpu-queue.js';
 import type { LastRequest, WaitingActivation } from './gpu-queue.js';
 import { LiveActuator, type LiveActuatorParts, type Procurer } from './live-actuator.js';
@@ -48,6 +47,7 @@ import { GpuPass, GpuRefuser } from './gpu-pass.js';
 import { GpuPlacer } from './gpu-placer.js';
 import type { GpuPlacerDependencies } from './gpu-placer.js';
 import { GpuPolicy, type GpuPolicyParts } from './gpu-policy.js';
+import { PolicyTicks } from './policy-ticks.js';
 import { GpuSweep } from '../handover/gpu-sweep.js';
 
 /** Called with the UUIDs of the devices or MIG instances that new work is bound to, or undefined if any will do. */
@@ -69,6 +69,8 @@ export interface GpuSchedulerDependencies extends GpuPlacerDependencies, Pick<Gp
   /** `whenSuffering`: absent if they do not report. */
   workloads: { readonly shown: readonly Workload[]; whenSuffering?(listener: () => void): void };
   procurer?: Procurer;
+  /** The policy that operators have set; absent: it is the configured one for ever. */
+  setting?: Pick<PolicySetting, 'choice' | 'onChange' | 'faulted' | 'unusable'>;
   /** Connection to the leader; absent if this controller is always the leader. */
   handover?: GpuHandover;
   /** Counts refused activations; absent: nothing is counted. */
@@ -81,13 +83,6 @@ const maxAgain = 3;
 const rememberedIds = 10_000;
 /** Interval of the search for activations that have waited too long, ms. */
 const lookMs = 250;
-/** Interval of the policy's scaling, ms. */
-const tickMs = 1000;
-/**
- * From the report of a suffering workload to the policy's answer, ms: reports that come together have one answer, and a view
- * shows workloads as they were up to 100 ms ago.
- */
-const answerReportMs = 120;
 
 /**
  * Sends activations that need a GPU to invokers. Waiting and returned activations are in a durable topic; each is done there
@@ -113,7 +108,7 @@ export class GpuScheduler {
   readonly triedSets = (): ReturnType<GpuPolicy['triedSets']> => this.policy.triedSets();
   private readonly topic: string;
   private wake: Timer | undefined;
-  private ticks: Timer | undefined;
+  private readonly ticks: PolicyTicks;
   private readonly metrics: GpuMetrics;
   /** Activations that have ended; no copy may run. */
   private readonly over = new RecentIds(rememberedIds);
@@ -125,12 +120,11 @@ export class GpuScheduler {
   private onWanted: OnWanted = () => undefined;
   private passSet = false;
   private lookSet = false;
-  private answerSet = false;
   private closed = false;
 
   constructor(private readonly dependencies: GpuSchedulerDependencies) {
-    this.placer = new GpuPlacer(dependencies, compositionOf(dependencies.options.policy).name);
-    const { placer } = this;
+    const { setting } = dependencies;
+    const placer = (this.placer = new GpuPlacer(dependencies, () => this.policy.name));
     this.topic = unplacedTopic(dependencies.instance);
     this.metrics = gpuMetrics(dependencies.metrics.registry, {
       waiting: () => this.queue.size,
@@ -140,14 +134,18 @@ export class GpuScheduler {
     const { workloads, lease } = dependencies;
     this.metrics.leased(lease.epoch);
     lease.onChange?.(() => this.metrics.leased(lease.epoch));
+    const { options } = dependencies;
     this.policy = new GpuPolicy({
       ...dependencies,
+      options: { ...options, policy: setting?.choice ?? options.policy },
+      onFault: (fault) => setting?.faulted(fault),
       placer,
       metrics: this.metrics,
       functions: this.functions,
       instances: this.known,
       workloads: () => workloads.shown,
     });
+    this.ticks = new PolicyTicks({ clock: dependencies.clock, policy: this.policy, act: (kind) => this.act(kind) });
     const parts = { ...dependencies, queue: this.queue, placer: this.placer, metrics: this.metrics };
     this.refuser = new GpuRefuser({ ...parts, over: this.over });
     const onPlaced = ({ slice, devices }: Placement): void => this.onWanted(slice === undefined ? devices : [slice]);
@@ -170,6 +168,7 @@ export class GpuScheduler {
       },
       enqueue: (unplaced, done) => this.enqueue(unplaced, done),
     });
+    setting?.onChange(() => this.usePolicy(setting));
     dependencies.table.onRow((node) => {
       for (const lost of this.placer.settle(node)) this.policy.lost(lost);
       this.policy.seen(node);
@@ -188,14 +187,27 @@ export class GpuScheduler {
       ended: (activationId, succeeded, inputSize) => this.ended(activationId, succeeded, inputSize),
       refused: onRefused,
     });
-    if (this.policy.scales) this.ticks = every(this.dependencies.clock, tickMs, () => this.act('tick'));
-    if (this.policy.protects) this.dependencies.workloads.whenSuffering?.(() => this.answerSoon());
+    this.ticks.follow();
+    this.dependencies.workloads.whenSuffering?.(() => this.ticks.answerSoon());
+  }
+
+  /** Goes on with the policy that is now in force. */
+  private usePolicy(setting: NonNullable<GpuSchedulerDependencies['setting']>): void {
+    if (this.closed) return;
+    try {
+      this.policy.use(setting.choice);
+    } catch (error) {
+      setting.unusable(String(error));
+      return;
+    }
+    this.ticks.follow();
+    this.passSoon({ kind: 'timer' });
   }
 
   /** Stops; queued activations stay in the topic for the next process start. */
   async close(): Promise<void> {
     this.closed = true;
-    this.ticks?.cancel();
+    this.ticks.close();
     this.passes.close();
     this.sweep.close();
     await this.dependencies.handover?.close();
@@ -450,15 +462,6 @@ export class GpuScheduler {
 
   private act(kind: Parameters<GpuPolicy['actionsOn']>[0]): void {
     if (!this.closed && this.placer.isLeader) this.passes.carryOut(this.policy.actionsOn(kind, this.queue));
-  }
-
-  private answerSoon(): void {
-    if (this.answerSet) return;
-    this.answerSet = true;
-    this.dependencies.clock.setBackgroundTimer(answerReportMs, () => {
-      this.answerSet = false;
-      this.act('report');
-    });
   }
 
   /** Requests a pass at `at` (epoch ms), unless the next look at the queue is earlier. */
