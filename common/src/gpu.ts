@@ -369,22 +369,6 @@ export interface Placement {
   version: number;
 }
 
-/** A decision with all it weighed. */
-export interface DecisionRecord {
-  /** Epoch ms. */
-  at: number;
-  activationId: string;
-  action: string;
-  /** That it runs for. */
-  namespace: string;
-  /** The policy's name. */
-  policy: string;
-  /** Absent: refused, for `reason`. */
-  placement?: Placement;
-  reason: string;
-  rejected: Rejection[];
-}
-
 /** An activation that waits for a GPU. */
 export interface GpuQueued {
   activationId: string;

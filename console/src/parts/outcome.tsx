@@ -1,8 +1,10 @@
 // Result and logs of an activation. What functions print is text: nothing of it is ever interpreted.
+import { useEffect, useState } from 'preact/hooks';
 import { duration, percent } from '../format.js';
 import { gpuOf, wasStopped } from '../activation-model.js';
 import type { ActivationRecord } from '../activation-model.js';
 import { hrefOf } from '../route.js';
+import { ask } from '../session.js';
 import { download } from './download.js';
 import { VirtualList } from './virtual-list.js';
 import { Waterfall } from './waterfall.js';
@@ -100,16 +102,37 @@ function GpuFacts({ record }: { record: ActivationRecord }) {
   if (gpu === undefined) return null;
   const { device, share, start, predictedMs, actualMs, degradation, timesUsual = 1, batch = 1, simulated } = gpu;
   return (
-    <p>
-      Ran on <a href={hrefOf('devices', device)}>{device}</a>
-      {simulated === true ? ' (simulated)' : ''} with {percent(share)} of the SMs, {start} start
-      {batch > 1 ? `, in a batch of ${batch}` : ''}. It took {duration(actualMs)}
-      {predictedMs === undefined ? ', nothing was predicted' : `; ${duration(predictedMs)} were predicted`}
-      {degradation === undefined ? '' : `; beside others it ran ${percent(degradation)} slower than alone`}
-      {timesUsual < toldTimesUsual
-        ? ''
-        : `; it took ${timesUsual.toFixed(1)} times its usual time for inputs of this size`}
-      .
-    </p>
+    <>
+      <Explanation id={record.activationId} />
+      <p>
+        Ran on <a href={hrefOf('devices', device)}>{device}</a>
+        {simulated === true ? ' (simulated)' : ''} with {percent(share)} of the SMs, {start} start
+        {batch > 1 ? `, in a batch of ${batch}` : ''}. It took {duration(actualMs)}
+        {predictedMs === undefined ? ', nothing was predicted' : `; ${duration(predictedMs)} were predicted`}
+        {degradation === undefined ? '' : `; beside others it ran ${percent(degradation)} slower than alone`}
+        {timesUsual < toldTimesUsual
+          ? ''
+          : `; it took ${timesUsual.toFixed(1)} times its usual time for inputs of this size`}
+        .
+      </p>
+    </>
   );
+}
+
+/** Where its time went and what would have helped, in the words of `wsk gpu explain`. */
+function Explanation({ id }: { id: string }) {
+  const [sentence, setSentence] = useState('');
+  useEffect(() => {
+    let isGone = false;
+    ask(`gpu/explanations/${id}`)
+      .then((told) => {
+        if (!isGone) setSentence((told as { sentence?: string }).sentence ?? '');
+      })
+      // The facts below are told without it.
+      .catch(() => undefined);
+    return () => {
+      isGone = true;
+    };
+  }, [id]);
+  return sentence === '' ? null : <p class="explanation">{sentence}</p>;
 }

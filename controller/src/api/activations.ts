@@ -35,7 +35,7 @@ import {
   namespaceParameter,
 } from './descriptions.js';
 import { apiRoot, checkOwner, namespaceOf, pathParameter } from '../http/route.js';
-import type { IdentifiedCall, Route } from '../http/route.js';
+import type { Call, IdentifiedCall, Route } from '../http/route.js';
 
 type Context = Pick<ApiContext, 'clock' | 'store' | 'state' | 'logStreams' | 'logger' | 'expiredBefore'>;
 
@@ -98,18 +98,24 @@ async function listActivations(
   return listAnswer(store.texts('activations', { ...shown, descending: true, skip, limit, as }), { clock, logger });
 }
 
-/** The activation that a path names, which must be the caller's. Throws ApiError (400, 403). */
-function activationOf(call: IdentifiedCall): { namespace: string; activationId: string } {
-  const namespace = namespaceOf(call);
+/** The id of an activation that a path names. Throws ApiError (400). */
+export function activationIdOf(call: Call): string {
   const id = pathParameter(call, 'activationId');
   if (id.length !== idLength) throw malformedPath(`Activation id length is ${id.length} but must be ${idLength}.`);
   if (!isActivationId(id)) throw malformedPath('The activation id is not valid.');
+  return id;
+}
+
+/** The activation that a path names, which must be the caller's. Throws ApiError (400, 403). */
+function activationOf(call: IdentifiedCall): { namespace: string; activationId: string } {
+  const namespace = namespaceOf(call);
+  const id = activationIdOf(call);
   checkOwner(call, namespace, id);
   return { namespace, activationId: id };
 }
 
 /** The record of an activation, or undefined if there is none. Throws ApiError (500) for a corrupted one. */
-async function recordOf(
+export async function recordOf(
   { store, expiredBefore }: Pick<Context, 'store' | 'expiredBefore'>,
   { namespace, activationId }: ReturnType<typeof activationOf>,
 ): Promise<WhiskActivation | undefined> {

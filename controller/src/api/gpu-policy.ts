@@ -1,11 +1,11 @@
-// The GPU policy: the policy in force, trials of other policies, and recorded decisions.
+// The GPU policy: the policy in force, its change, and trials of other policies.
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { GeometryReport } from '@gpuwhisk/gpu/stages/geometry/geometry';
 import { inertParts } from '@gpuwhisk/gpu/policies/inert-parts';
 import { compositionOf, settingsInForce } from '@gpuwhisk/gpu/policies/make-policy';
 import { policyChoices, settingMeanings, settingSource } from '@gpuwhisk/gpu/policies/setting-meanings';
 import { median } from '@gpuwhisk/gpu/stages/profile/fill';
-import { malformedContent, trialFailed, trialUnderWay, viewNotSaved } from '@gpuwhisk/common/errors';
+import { malformedContent, trialFailed, trialUnderWay } from '@gpuwhisk/common/errors';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import { runInWorker } from '@gpuwhisk/common/jobs/worker-run';
 import type { PolicyChoice } from '@gpuwhisk/gpu/policies/make-policy';
@@ -15,7 +15,6 @@ import type { ShareCounts } from '@gpuwhisk/gpu/share/share-counts';
 import { trialModule } from '@gpuwhisk/gpu/simulate/try-policy';
 import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
 import type { Task } from '@gpuwhisk/gpu/view/view';
-import type { Rejection } from '@gpuwhisk/common/gpu';
 import type { FunctionPerformance, PredictorSummary } from './gpu-performance-views.js';
 import { policyProblem } from '../gpu/scheduler/check-policy.js';
 import type { Answer } from '../http/answer.js';
@@ -323,80 +322,4 @@ class PolicyTrials {
       this.isRunning = false;
     }
   }
-}
-
-/** A task's owner and its rejected alternatives. */
-interface Shown {
-  activationId: string;
-  namespace: string;
-  rejected: readonly Rejection[];
-}
-
-/** A device's state with its reasons. The reasons may name other namespaces' functions, so that only operators see them. */
-const stateWithReasons = /^(cordoned|draining|offline): .*/s;
-
-/** Routes to the GPU queue and to recorded decisions about activations that need a GPU. */
-export function gpuDecisionRoutes({ gpuScheduler }: Pick<ApiContext, 'gpuScheduler'>): Route[] {
-  const shown = <One extends Shown>({ identity, isOperator, query }: ViewerCall, all: readonly One[]): JsonObject[] => {
-    const wanted = query.get('activation');
-    return all
-      .filter(({ namespace }) => isOperator || namespace === identity.namespace.name)
-      .filter(({ activationId }) => wanted === null || activationId === wanted)
-      .map((one) => {
-        const rejected = one.rejected.map(({ reason, ...rejection }) => ({
-          ...rejection,
-          reason: isOperator ? reason : reason.replace(stateWithReasons, '$1'),
-        }));
-        return { ...one, rejected } as unknown as JsonObject;
-      });
-  };
-  const shared = {
-    access: 'viewer',
-    tag: 'GPUs',
-    method: 'GET',
-    parameters: [{ name: 'activation', in: 'query', type: 'string', description: 'Only entries of this activation' }],
-  } as const;
-  return [
-    {
-      ...shared,
-      path: `${apiRoot}/gpu/queue`,
-      operationId: 'getGpuQueue',
-      summary: 'Activations that wait for a GPU',
-      responses: {
-        200: { description: 'Activations in queue order', schema: { arrayOf: 'GpuQueued' } },
-        ...errorResponses(401, 500),
-      },
-      handle: (call: ViewerCall) => Promise.resolve(jsonAnswer(shown(call, gpuScheduler.queued()))),
-    },
-    {
-      ...shared,
-      path: `${apiRoot}/gpu/decisions`,
-      operationId: 'getGpuDecisions',
-      summary: 'Decisions about activations that need a GPU',
-      responses: {
-        200: {
-          description: 'The last 1000 decisions of this controller, newest first',
-          schema: { arrayOf: 'GpuDecision' },
-        },
-        ...errorResponses(401, 500),
-      },
-      handle: (call: ViewerCall) => Promise.resolve(jsonAnswer(shown(call, gpuScheduler.decisions()))),
-    },
-    {
-      access: 'operator',
-      tag: 'GPUs',
-      method: 'GET',
-      path: `${apiRoot}/gpu/view`,
-      operationId: 'getGpuView',
-      summary: 'The present view of the policy, to repeat a decision (operators)',
-      responses: {
-        200: { description: 'The view, the policy and the state of its stages', schema: 'GpuView' },
-        ...errorResponses(401, 403, 500, 503),
-      },
-      handle: () => {
-        if (gpuScheduler.epoch === undefined) throw viewNotSaved();
-        return Promise.resolve(jsonAnswer(gpuScheduler.savedView()));
-      },
-    },
-  ];
 }

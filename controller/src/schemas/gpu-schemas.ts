@@ -276,9 +276,33 @@ export const gpuSchemas = {
       placement: { type: 'object', description: 'Devices and share; absent: not placed' },
       reason: text('Reason of the decision'),
       rejected: list(ref('GpuRejection'), 'Alternatives that were not chosen'),
+      sloMs: whole('From acceptance to result, ms; absent: best effort'),
+      ahead: whole('Activations that waited when it came; absent: not told'),
+      waitedFor: text('Why most places did not take it before; absent: it did not wait'),
+      run: object({
+        aloneMs: { type: 'number', description: 'Time alone that was measured before the run, ms' },
+        slowdown: { type: 'number', description: 'Time of the run over that time; absent: not known' },
+        beside: list(
+          object({
+            action: text('Function that ran beside it, or a function of another namespace'),
+            namespace: text('Namespace that it ran for; empty for another namespace'),
+            part: {
+              type: 'number',
+              description: 'Part of the run in which it was there; of several at once their sum',
+            },
+          }),
+          'Functions that ran beside it, most first',
+        ),
+        workloads: whole('Number of workloads on its GPU'),
+        unknownBeside: yesNo('Whether work was on its GPU of which nothing is known'),
+      }),
     },
     ['at', 'activationId', 'action', 'namespace', 'policy', 'reason', 'rejected'],
   ),
+  GpuExplanation: object({
+    sentence: text('Where its time went, and what would have helped; absent: nothing is known of it'),
+    decisions: list(ref('GpuDecision'), 'Decisions about it by this controller, newest first'),
+  }),
   GpuForecast: object(
     {
       function: text('Fully qualified name of the action'),

@@ -95,9 +95,9 @@ cut        1970-01-01T00:00:00.000Z GPU-0 into 4g.20gb, 3g.20gb: one too many
 set        1970-01-01T00:00:00.000Z by ada; configured is auto (wsk gpu policy reset)
 undone     1970-01-01T00:00:01.000Z own: 4 faults within 5 minutes, the last: Error: no
 problem    the policy that was set is not used: there is no policy 'own'
-change     1970-01-01T00:00:00.000Z by ada: auto to smore
 admission  refuse
 learned    0 functions, shares of 0 sets
+change     1970-01-01T00:00:00.000Z by ada: auto to smore
 `,
   },
   {
@@ -379,43 +379,56 @@ rtx3090/mps  /alice/f (of others)  50% 70%  1.10 1.25       2             4  don
     answers: [
       [
         200,
-        [
-          {
-            at: 1000,
-            activationId: 'a1',
-            action: '/alice/f',
-            namespace: 'alice',
-            policy: 'faashare',
-            placement: { devices: ['GPU-1'], share: { shareClass: 30 } },
-            reason: 'placed',
-            rejected: [
-              { what: 'GPU-0', reason: 'too little free memory', numbers: { freeMiB: 1, needMiB: 2, rate: 1 / 3 } },
-            ],
-          },
-          {
-            at: 0,
-            activationId: 'a1',
-            action: '/alice/f',
-            namespace: 'alice',
-            policy: 'faashare',
-            reason: 'it waits',
-            rejected: [],
-          },
-        ],
+        {
+          sentence: 'Queued 1 ms, ran 2 ms.',
+          decisions: [
+            {
+              at: 1000,
+              activationId: 'a1',
+              action: '/alice/f',
+              namespace: 'alice',
+              policy: 'faashare',
+              placement: { devices: ['GPU-1'], share: { shareClass: 30 } },
+              reason: 'placed',
+              rejected: [
+                { what: 'GPU-0', reason: 'too little free memory', numbers: { freeMiB: 1, needMiB: 2, rate: 1 / 3 } },
+              ],
+            },
+            {
+              at: 0,
+              activationId: 'a1',
+              action: '/alice/f',
+              namespace: 'alice',
+              policy: 'faashare',
+              reason: 'it waits',
+              rejected: [],
+            },
+          ],
+        },
       ],
     ],
-    requests: [`GET ${base}/decisions?activation=a1`],
-    stdout: `1970-01-01T00:00:00.000Z  faashare: it waits
+    requests: [`GET ${base}/explanations/a1`],
+    stdout: `Queued 1 ms, ran 2 ms.
+1970-01-01T00:00:00.000Z  faashare: it waits
 1970-01-01T00:00:01.000Z  faashare: placed  GPU-1 at 30%
     not GPU-0: too little free memory (freeMiB 1, needMiB 2, rate 0.333)
 `,
   },
   {
     wsk: 'gpu explain a1',
-    answers: [[200, []]],
-    requests: [`GET ${base}/decisions?activation=a1`],
+    answers: [[200, { decisions: [] }]],
+    requests: [`GET ${base}/explanations/a1`],
     code: 1,
     stderr: "error: No decision about activation 'a1' is known.",
+  },
+  {
+    wsk: 'gpu explain --last',
+    answers: [
+      [200, [{ activationId: 'a9', name: 'f', namespace: 'alice' }]],
+      [200, { sentence: 'Ran 2 ms.', decisions: [] }],
+    ],
+    requests: ['GET /activations?limit=1&skip=0', `GET ${base}/explanations/a9`],
+    stdout: 'Ran 2 ms.\n',
   },
   { wsk: 'gpu explain', code: 1, stderr: errorWithHint('Invalid argument(s). An activation ID is required.') },
   {
@@ -440,7 +453,7 @@ test('wsk gpu explain --view writes the view, its numbers as they are', async ()
   const view = { format: 'gpuwhisk view', version: 1, at: 1.7976931348623157e308, waiting: [{ soloMs: 0.1 + 0.2 }] };
   const decision = { at: 0, activationId: 'a1', policy: 'faashare', reason: 'it waits', rejected: [] };
   server.expect([
-    [200, [decision]],
+    [200, { sentence: 'Queued.', decisions: [decision] }],
     [200, view],
   ]);
   try {
@@ -449,7 +462,7 @@ test('wsk gpu explain --view writes the view, its numbers as they are', async ()
       expect(await runWsk(words, { directory })).toEqual({
         code: 0,
         stderr: '',
-        stdout: '1970-01-01T00:00:00.000Z  faashare: it waits\nok: saved the view of the GPUs in v.json\n',
+        stdout: 'Queued.\n1970-01-01T00:00:00.000Z  faashare: it waits\nok: saved the view of the GPUs in v.json\n',
       });
       expect(JSON.parse(readFileSync(join(directory, 'v.json'), 'utf8'))).toEqual(view);
     });

@@ -303,6 +303,7 @@ def main(args):
       await page.getByText(/^Placed on GPU-\S+ of invoker0 with/).waitFor();
       await page.getByRole('row', { name: /^Queue / }).waitFor();
       await page.getByText('Ran on GPU-').waitFor();
+      await page.getByText(/^(Queued .*r|Started .*r|R)an \d/).waitFor();
       await look('activation');
       await page.getByRole('link', { name: 'on-gpu' }).click();
       await page.getByRole('heading', { name: 'Forecast against actual' }).waitFor();

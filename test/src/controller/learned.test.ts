@@ -1,7 +1,7 @@
 // Learned data of the controller, in a store, across restarts.
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { configSchema } from '@gpuwhisk/common/config-schema';
-import type { DecisionRecord } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord } from '@gpuwhisk/common/gpu-decisions';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';

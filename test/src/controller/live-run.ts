@@ -13,6 +13,9 @@ import { restartVersions } from '../api/gpu-nodes.js';
 import { GpuCluster } from './gpu-cluster.js';
 import { SimulatedNode } from './simulated-node.js';
 
+/** Fields of decision records that explanations add: they decide nothing. */
+const ofExplanations: ReadonlySet<string> = new Set(['ahead', 'waitedFor', 'sloMs', 'run']);
+
 function digestsOf(cluster: GpuCluster): string {
   // The times alone that a placement tells its agent are no part of the decision.
   const records = cluster.performanceData.decisions.latest().map((record) => {
@@ -21,8 +24,11 @@ function digestsOf(cluster: GpuCluster): string {
     delete placement.alone;
     return { ...record, placement };
   });
+  const decided = records.map((record) =>
+    Object.fromEntries(Object.entries(record).filter(([field]) => !ofExplanations.has(field))),
+  );
   const sent = records.map(({ at, activationId, placement }) => [at, activationId, placement]);
-  const digests = [sent, records].map((what) => {
+  const digests = [sent, decided].map((what) => {
     return createHash('sha256')
       .update(JSON.stringify(toPlain(what)))
       .digest('hex')

@@ -1,7 +1,8 @@
 // Functions with several SLOs at once on two simulated GPUs, under policy faashare: records, queue, admission, limits,
 // and learned data after a restart.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { DecisionRecord, GpuQueued, GpuRecord } from '@gpuwhisk/common/gpu';
+import type { GpuQueued, GpuRecord } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord } from '@gpuwhisk/common/gpu-decisions';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { FunctionPerformance } from '@gpuwhisk/controller/api/gpu-performance-views';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';

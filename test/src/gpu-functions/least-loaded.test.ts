@@ -1,7 +1,8 @@
 // Policy least-loaded on two simulated GPUs: places of functions, waiting order, and how many instances a namespace
 // keeps.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { DecisionRecord, GpuQueued, GpuRecord } from '@gpuwhisk/common/gpu';
+import type { GpuQueued, GpuRecord } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord } from '@gpuwhisk/common/gpu-decisions';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { annotation } from '../support/api-client.js';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, test } from '@jest/globals';
-import type { DecisionRecord } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord } from '@gpuwhisk/common/gpu-decisions';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { usedPlaces } from '@gpuwhisk/gpu/ledger/used-places';
 import { policies } from '@gpuwhisk/gpu/policies/registry';

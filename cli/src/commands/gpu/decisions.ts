@@ -4,27 +4,30 @@ import { wrapError, WskError } from '../../errors.js';
 import { writeNewFile } from '../../files.js';
 import { asList, asMap, asNumber, asText, stringify, type Json, type JsonMap } from '../../json/json.js';
 import { stdout } from '../../terminal.js';
+import { withLastId } from '../activation/activations.js';
 import { percent, table } from './format.js';
 
 /** `wsk gpu explain`: prints the decision about an activation, writes the present view into a file, or both. */
 export async function explain(context: CommandContext): Promise<void> {
   const { args, flags } = context;
   const savesView = flags.given('view');
-  checkArgs(args, savesView ? 0 : 1, 1, 'An activation ID is required.');
-  const [id] = args;
-  if (id !== undefined) await explainActivation(context, id);
+  if (args.length > 0 || flags.bool('last') || !savesView) {
+    const [id] = await withLastId(context, 'activation');
+    await explainActivation(context, id);
+  }
   if (savesView) await saveView(context, flags.text('view'));
 }
 
 async function explainActivation({ client }: CommandContext, id: string): Promise<void> {
-  let decisions: Json;
+  let explained: JsonMap;
   try {
-    decisions = await client.callRoute('GET', `gpu/decisions?activation=${encodeURIComponent(id)}`);
+    explained = asMap(await client.callRoute('GET', `gpu/explanations/${encodeURIComponent(id)}`));
   } catch (error) {
     throw wrapError(error, `Unable to explain activation '${id}'`);
   }
-  const found = asList(decisions).map(asMap);
-  if (found.length === 0) throw new WskError(`No decision about activation '${id}' is known.`);
+  const found = asList(explained.get('decisions')).map(asMap);
+  if (!explained.has('sentence')) throw new WskError(`No decision about activation '${id}' is known.`);
+  stdout.print(`${stdout.bold(asText(explained.get('sentence')))}\n`);
   // The answer lists the last decision first.
   stdout.print(found.reverse().map(describe).join(''));
 }

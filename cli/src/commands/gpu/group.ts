@@ -1,4 +1,5 @@
 import type { Command } from '../../command.js';
+import { lastFlag } from '../activation/activations.js';
 import { explain, listQueue } from './decisions.js';
 import {
   cutDevice,
@@ -43,9 +44,12 @@ export const gpuCommands: Command[] = [
   },
   {
     name: 'explain',
-    argsUsage: '[ACTIVATION_ID]',
-    summary: 'show what was decided about an activation that needs a GPU, and why',
-    flags: [{ name: 'view', type: 'string', help: 'save all that the policy decides on now in `FILE` (operators)' }],
+    argsUsage: '[ACTIVATION_ID | --last]',
+    summary: 'show where the time of an activation that needs a GPU went, what was decided about it, and why',
+    flags: [
+      lastFlag,
+      { name: 'view', type: 'string', help: 'save all that the policy decides on now in `FILE` (operators)' },
+    ],
     run: explain,
   },
   {

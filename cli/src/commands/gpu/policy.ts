@@ -130,6 +130,12 @@ async function showPolicy({ args, client }: CommandContext): Promise<void> {
   if (inForce.has('shareChoices')) line('shares', choicesText(asMap(inForce.get('shareChoices'))));
   for (const model of asList(inForce.get('models')).map(asMap)) line('predictor', modelText(model));
   if (inForce.has('geometry')) showGeometry(asMap(inForce.get('geometry')));
+  for (const change of asList(inForce.get('changes') ?? [])
+    .map(asMap)
+    .slice(0, changesShown)) {
+    const by = asText(change.get('by'));
+    line('change', `${timeOf(change)} by ${by}: ${asText(change.get('from'))} to ${asText(change.get('to'))}`);
+  }
 }
 
 /** How the policy came to differ from the configured one, and what the platform has undone. */
@@ -144,10 +150,6 @@ function showSetting(inForce: JsonMap): void {
     line('undone', `${timeOf(undone)} ${asText(undone.get('policy'))}: ${asText(undone.get('why'))}`);
   }
   if (inForce.has('problem')) line('problem', `the policy that was set is not used: ${asText(inForce.get('problem'))}`);
-  for (const change of asList(inForce.get('changes') ?? []).map(asMap)) {
-    const by = asText(change.get('by'));
-    line('change', `${timeOf(change)} by ${by}: ${asText(change.get('from'))} to ${asText(change.get('to'))}`);
-  }
 }
 
 const timeOf = (one: JsonMap): string => new Date(asNumber(one.get('at'))).toISOString();
@@ -158,7 +160,7 @@ function inertText(one: JsonMap): string {
   return `${stage} ${part}: ${why}; ${mend}`;
 }
 
-const cutsShown = 3;
+const [cutsShown, changesShown] = [3, 5];
 
 /** Targets by type of device, what devices lack of them, and the last cuts. */
 function showGeometry(geometry: JsonMap): void {

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import type { DecisionRecord } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord } from '@gpuwhisk/common/gpu-decisions';
 import { DecisionRing } from './decision-ring.js';
 
 const decision = (at: number, reason = 'it waits', alternatives: string[] = []): DecisionRecord => ({

@@ -1,4 +1,4 @@
-import type { DecisionRecord } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord, RunFacts } from '@gpuwhisk/common/gpu-decisions';
 
 /** Most characters of texts in one decision; alternatives beyond this bound are dropped. */
 const mostOfOne = 16_384;
@@ -16,6 +16,8 @@ export interface RingBounds {
 /** The last decisions, in segments that are stored separately. */
 export class DecisionRing {
   private readonly decisions: (DecisionRecord | undefined)[];
+  /** Positions of the last placements, by activation. */
+  private readonly placed = new Map<string, number>();
   private next = 0;
   private total = 0;
 
@@ -39,6 +41,17 @@ export class DecisionRing {
     this.changed(this.next);
     this.next = (this.next + 1) % this.decisions.length;
     for (const place of this.dropOldest()) this.changed(place);
+  }
+
+  /**
+   * Adds what was seen of a run to the decision that placed it, if that is kept. It is stored with the next decision of the
+   * segment: a write for each end would double the writes.
+   */
+  ran(activationId: string, run: RunFacts): void {
+    const place = this.placed.get(activationId);
+    const decision = place === undefined ? undefined : this.decisions[place];
+    if (place === undefined || decision === undefined) return;
+    this.put(place, { ...decision, run });
   }
 
   /** The decisions, latest first. */
@@ -71,7 +84,10 @@ export class DecisionRing {
   }
 
   private put(place: number, decision: DecisionRecord | undefined): void {
-    this.total -= sizeOf(this.decisions[place]);
+    const { [place]: before } = this.decisions;
+    this.total -= sizeOf(before);
+    if (before !== undefined && this.placed.get(before.activationId) === place) this.placed.delete(before.activationId);
+    if (decision?.placement !== undefined) this.placed.set(decision.activationId, place);
     this.decisions[place] = decision;
     this.total += sizeOf(decision);
   }
@@ -92,9 +108,10 @@ export class DecisionRing {
 /** Estimates the size of a decision, bytes. Measuring its JSON would take longer than the decision. */
 function sizeOf(decision: DecisionRecord | undefined): number {
   if (decision === undefined) return 0;
-  const { activationId, action, namespace, policy, reason, placement, rejected } = decision;
+  const { activationId, action, namespace, policy, reason, placement, rejected, run } = decision;
   let size = fixedSize + activationId.length + action.length + namespace.length + policy.length + reason.length;
   for (const one of rejected) size += fixedSize + one.what.length + one.reason.length;
+  for (const one of run?.beside ?? []) size += one.action.length + one.namespace.length;
   for (const name of [...(placement?.devices ?? []), ...(placement?.reclaim ?? [])]) size += name.length;
   return size;
 }

@@ -1,7 +1,8 @@
 import { kindName, type GpuKind } from '@gpuwhisk/common/gpu';
 import type { Config } from '@gpuwhisk/common/config';
 import { shareClasses } from '@gpuwhisk/common/gpu';
-import type { DecisionRecord, DeviceMode, NodeStatus } from '@gpuwhisk/common/gpu';
+import type { DeviceMode, NodeStatus } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord } from '@gpuwhisk/common/gpu-decisions';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
 import type { ClusterState, StateSubscription } from '@gpuwhisk/common/state/cluster-state';

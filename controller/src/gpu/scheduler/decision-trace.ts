@@ -1,4 +1,4 @@
-import type { DecisionRecord } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord } from '@gpuwhisk/common/gpu-decisions';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import { placementAttributes, readTraceContext } from '@gpuwhisk/common/tracing';
 import type { Tracer } from '@gpuwhisk/common/tracing';

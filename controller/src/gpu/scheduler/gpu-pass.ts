@@ -7,8 +7,8 @@ import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import type { Action, Actuator } from '@gpuwhisk/gpu/view/decision';
 import type { PlacementChoice } from '@gpuwhisk/gpu/ledger/account';
+import type { Action, Actuator } from '@gpuwhisk/gpu/view/decision';
 import type { SchedulingEvent } from '@gpuwhisk/gpu/view/view';
 import type { RecentIds } from '@gpuwhisk/common/short-lived-map';
 import type { ActivityReporter } from '@gpuwhisk/common/activations/activity';
@@ -18,7 +18,8 @@ import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { ActivationStatus, activationDocument } from '@gpuwhisk/common/entities/activation';
 import type { ApiError } from '@gpuwhisk/common/errors';
 import type { GpuPlacer } from './gpu-placer.js';
-import type { GpuPolicy } from './gpu-policy.js';
+import { reasonIn } from './explanation.js';
+import type { GpuPolicy, PolicyStart } from './gpu-policy.js';
 import { waitingOf } from './gpu-queue.js';
 import type { GpuQueue, WaitingActivation } from './gpu-queue.js';
 import type { GpuHandover, OnRefused } from '../handover/gpu-handover.js';
@@ -105,10 +106,16 @@ export class GpuPass {
     }
   }
 
-  private send({ message, need, request, apart }: WaitingActivation, choice: PlacementChoice, why: string): Receipt {
+  private send(
+    { message, need, request, apart }: WaitingActivation,
+    choice: PlacementChoice,
+    why: string,
+    waitedFor?: string,
+  ): Receipt {
     const { placer, metrics, clock } = this.dependencies;
     const reason = apart === undefined ? why : `${why}; ${apart}`;
-    const receipt = placer.send(message, { need, request, choice, reason });
+    const wait = waitedFor === undefined ? {} : { waitedFor };
+    const receipt = placer.send(message, { need, request, choice, reason, ...wait });
     metrics.decided('placed');
     const { placement } = choice;
     if (placement !== undefined) this.dependencies.onPlaced?.(placement);
@@ -147,6 +154,7 @@ export class GpuPass {
     const { starts, late, order, rejected, actions, wakeAt } = policy.decide([...queue], event);
     if (wakeAt !== undefined) this.dependencies.wakeAt(wakeAt);
     this.carryOut(actions);
+    const waitedFor = starts.map(({ waiting }) => reasonIn(queue.rejectedOf(waiting.message.activationId)));
     queue.decided(order, rejected, event.kind === 'arrival');
     for (const [waiting, reason] of late) {
       if (options.admission === 'best-effort') queue.demote(waiting);
@@ -155,7 +163,7 @@ export class GpuPass {
     for (const [at, one] of starts.entries()) {
       if (!policy.begins(one)) continue;
       try {
-        this.forward(one.waiting, one.choice, one.start.reason);
+        this.forward(one, waitedFor[at]);
       } catch (error) {
         for (const left of starts.slice(at)) this.notStarted(left.waiting);
         throw error;
@@ -169,10 +177,10 @@ export class GpuPass {
     this.dependencies.policy.returned(activationId);
   }
 
-  private forward(waiting: WaitingActivation, choice: PlacementChoice, reason: string): void {
+  private forward({ waiting, choice, start: { reason } }: PolicyStart, waitedFor: string | undefined): void {
     const { message, refusals } = waiting;
     const again = refusals.length === 0 ? message : { ...message, gpuRefusals: [...refusals] };
-    const receipt = this.send({ ...waiting, message: again }, choice, reason);
+    const receipt = this.send({ ...waiting, message: again }, choice, reason, waitedFor);
     this.dependencies.queue.remove(waiting);
     const { placement } = choice;
     if (placement !== undefined) this.confirm({ message: again, placement, done: waiting.done }, receipt);

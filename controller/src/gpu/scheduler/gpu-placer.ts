@@ -1,5 +1,6 @@
 import type { MessageBus, Receipt } from '@gpuwhisk/common/bus/message-bus';
-import type { DecisionRecord, GpuNeed, NodeStatus, Placement } from '@gpuwhisk/common/gpu';
+import type { GpuNeed, NodeStatus, Placement } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord } from '@gpuwhisk/common/gpu-decisions';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
@@ -39,7 +40,12 @@ export interface Sent {
   choice: PlacementChoice;
   /** Reason of the decision, for operators. */
   reason: string;
+  /** Why it was put nowhere before; absent: it did not wait. */
+  waitedFor?: string;
 }
+
+/** What a decision record tells of the wait: activations ahead when it came, and why it was put nowhere before. */
+type Wait = Pick<DecisionRecord, 'ahead' | 'waitedFor'>;
 
 /** What of a waiting activation decides where it may be put. */
 type Waiting = Pick<WaitingActivation, 'message' | 'request' | 'refusedAtMs'>;
@@ -106,7 +112,7 @@ export class GpuPlacer {
   }
 
   /** Sends an activation to its place. Throws TopicFullError, or another Error if the log has failed. */
-  send(message: ActivationMessage, { need, request, choice, reason }: Sent): Receipt {
+  send(message: ActivationMessage, { need, request, choice, reason, waitedFor }: Sent): Receipt {
     const { placement, reuses } = choice;
     if (placement === undefined) throw new Error('the choice has no placement');
     const placed: ActivationMessage = { ...message, gpu: placement };
@@ -114,7 +120,7 @@ export class GpuPlacer {
     this.hold(message.activationId, request, need, placement, reuses);
     try {
       const receipt = this.dependencies.bus.send(placement.invoker, placed as unknown as JsonObject);
-      this.note(message, choice, `placed: ${reason}`);
+      this.note(message, choice, `placed: ${reason}`, waitedFor === undefined ? {} : { waitedFor });
       return receipt;
     } catch (error) {
       this.ledger.release(message.activationId);
@@ -129,9 +135,9 @@ export class GpuPlacer {
   }
 
   /** Keeps a decision record for `wsk gpu explain`. */
-  note(message: ActivationMessage, { placement, rejected }: PlacementChoice, reason: string): void {
+  note(message: ActivationMessage, { placement, rejected }: PlacementChoice, reason: string, wait: Wait = {}): void {
     const { clock, performanceData, tracer } = this.dependencies;
-    const { activationId, action, user } = message;
+    const { activationId, action, user, gpuNeed } = message;
     const at = clock.now();
     const name = `/${action.path}/${action.name}`;
     const namespace = user.namespace.name;
@@ -144,6 +150,8 @@ export class GpuPlacer {
       ...(placement && { placement }),
       reason,
       rejected,
+      ...(gpuNeed?.sloMs !== undefined && { sloMs: gpuNeed.sloMs }),
+      ...wait,
     };
     performanceData.decisions.add(decision);
     if (tracer !== undefined) traceDecision(tracer, message, decision);

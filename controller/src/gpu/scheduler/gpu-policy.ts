@@ -39,6 +39,7 @@ import { RunningPlaces } from './running-places.js';
 import type { SampledPlace } from './running-places.js';
 import type { Procurer } from './live-actuator.js';
 import { viewOf } from './live-view.js';
+import { isDisturbed, runFacts } from './run-facts.js';
 import { TriedSets } from './tried-sets.js';
 import { SeenWorkloads } from './seen-workloads.js';
 import type { KnownInstances } from './cluster-view.js';
@@ -382,6 +383,8 @@ export class GpuPolicy {
     if (ended === undefined || ended.isSample === true) return;
     const run = reported === undefined ? ended : withReportedSize(ended, reported);
     const { task, ranMs } = run;
+    // Before it is learned from: its time alone is that of earlier runs.
+    this.parts.performanceData.decisions.ran(activationId, runFacts(run, this.parts.performanceData.profiles));
     this.parts.functions.ran({ action: task.function, namespace: task.namespace }, ranMs);
     if (succeeded) this.inForce.feedback.ran(run);
     this.parts.performanceData.setTrials.ran({ ...run, isDisturbed: !succeeded || isDisturbed(run) });
@@ -486,11 +489,6 @@ export class GpuPolicy {
       return isOthers || this.places.runningOn(account, known).some(({ task }) => known(task.id) === undefined);
     });
   }
-}
-
-/** Whether something else than its neighbours may have changed the time of a run. */
-function isDisturbed({ hasUnknownNeighbours, hasMovedShares = false, workloads, alsoOn }: LoggedRun): boolean {
-  return hasUnknownNeighbours || hasMovedShares || workloads !== undefined || alsoOn.length > 0;
 }
 
 /** The value of a queued task. Throws Error for a task that is not queued; `guarded` rejects decisions that name one. */

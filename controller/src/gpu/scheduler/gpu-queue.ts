@@ -178,6 +178,11 @@ export class GpuQueue {
     else this.waiting.set(id, { ...known, done: () => [known, one].forEach(({ done }) => done()) });
   }
 
+  /** The rejected alternatives of an activation when that was last decided. */
+  rejectedOf(activationId: string): readonly Rejection[] {
+    return this.rejected.get(activationId) ?? [];
+  }
+
   remove({ message }: WaitingActivation): void {
     this.waiting.delete(message.activationId);
     this.rejected.delete(message.activationId);

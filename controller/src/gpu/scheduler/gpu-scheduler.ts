@@ -14,7 +14,8 @@ import {
   sampleNotRun,
 } from '@gpuwhisk/common/errors';
 import type { ApiError } from '@gpuwhisk/common/errors';
-import type { DecisionRecord, GpuNeed, GpuQueued, Placement, Share, Workload } from '@gpuwhisk/common/gpu';
+import type { GpuNeed, GpuQueued, Placement, Share, Workload } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord } from '@gpuwhisk/common/gpu-decisions';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
@@ -123,7 +124,7 @@ export class GpuScheduler {
   private closed = false;
 
   constructor(private readonly dependencies: GpuSchedulerDependencies) {
-    const { setting } = dependencies;
+    const { setting, options, workloads, lease } = dependencies;
     const placer = (this.placer = new GpuPlacer(dependencies, () => this.policy.name));
     this.topic = unplacedTopic(dependencies.instance);
     this.metrics = gpuMetrics(dependencies.metrics.registry, {
@@ -131,10 +132,8 @@ export class GpuScheduler {
       epoch: () => dependencies.lease.epoch,
       geometry: () => this.policy.geometryFigures,
     });
-    const { workloads, lease } = dependencies;
     this.metrics.leased(lease.epoch);
     lease.onChange?.(() => this.metrics.leased(lease.epoch));
-    const { options } = dependencies;
     this.policy = new GpuPolicy({
       ...dependencies,
       options: { ...options, policy: setting?.choice ?? options.policy },
@@ -146,7 +145,7 @@ export class GpuScheduler {
       workloads: () => workloads.shown,
     });
     this.ticks = new PolicyTicks({ clock: dependencies.clock, policy: this.policy, act: (kind) => this.act(kind) });
-    const parts = { ...dependencies, queue: this.queue, placer: this.placer, metrics: this.metrics };
+    const parts = { ...dependencies, queue: this.queue, placer, metrics: this.metrics };
     this.refuser = new GpuRefuser({ ...parts, over: this.over });
     const onPlaced = ({ slice, devices }: Placement): void => this.onWanted(slice === undefined ? devices : [slice]);
     const isOver = (activationId: string): boolean => this.over.has(activationId);
@@ -290,7 +289,8 @@ export class GpuScheduler {
     const { handover } = this.dependencies;
     if (handover?.isElsewhere) return handover.send({ activation: message });
     // Queued activations come first, and most policies look at simultaneous arrivals together.
-    const isFree = this.queue.size === 0 && this.policy.takesAsTheyCome && this.placer.isLeader;
+    const { size: ahead } = this.queue;
+    const isFree = ahead === 0 && this.policy.takesAsTheyCome && this.placer.isLeader;
     const { sent, rejected } = isFree ? this.passes.sendAtOnce(message, need) : { sent: undefined, rejected: [] };
     if (sent !== undefined) {
       this.arrived(message, need);
@@ -298,7 +298,7 @@ export class GpuScheduler {
     }
     const unplaced: UnplacedMessage = { activation: message };
     const receipt = this.dependencies.bus.send(this.topic, unplaced as unknown as JsonObject);
-    this.placer.note(message, { rejected }, this.queue.size === 0 ? 'it waits' : 'it waits behind others');
+    this.placer.note(message, { rejected }, ahead === 0 ? 'it waits' : 'it waits behind others', { ahead });
     return receipt;
   }
 
