@@ -173,16 +173,16 @@ describe('three', () => {
 });
 
 describe('what trials may cost', () => {
-  test('is 2 % of the time that a place was busy in ten minutes', () => {
+  test('is 2 % of the time that a place was busy in ten minutes, and of a minute at least', () => {
     const world = measured();
     expect(world.trials.budgetSpent('g0', world.at)).toBeUndefined();
-    // 1200 ms busy: 24 ms may be lost; a run of 300 ms beside another loses 50 ms.
-    world.ran(f, 300, [g]);
+    // A run of 3000 ms of a set of 100 ms beside another one loses 1400 ms; 1200 ms may be lost.
+    world.ran(f, 3000, [g]);
     const spent = world.trials.budgetSpent('g0', world.at);
-    expect(spent).toMatchObject({ lostMs: expect.closeTo(50), busyMs: expect.closeTo(1350) });
+    expect(spent).toMatchObject({ lostMs: expect.closeTo(1400), busyMs: expect.closeTo(2700) });
     expect(world.trials.budgetSpent('g1', world.at)).toBeUndefined();
     expect(world.trials.budgetSpent('g0', spent!.nextAt)).toBeUndefined();
-    world.alone(h, 30);
+    world.alone(h, 680);
     expect(world.trials.budgetSpent('g0', world.at)).toBeUndefined();
   });
 

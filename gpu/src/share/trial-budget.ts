@@ -1,8 +1,8 @@
 // What trials of sets may cost a place: work lost in them, as a part of the time that the place was busy.
 import { keepNewest } from '@gpuwhisk/common/collections';
 
-/** Part of a place's busy time that trials may lose, over the window. */
-const mostLost = 0.02;
+/** Part of a place's busy time that trials may lose, over the window; and the busy time that a new place is granted, ms. */
+const [mostLost, grantedMs] = [0.02, 60_000];
 /** Window, and the span of one of its buckets, ms. */
 const [windowMs, bucketMs] = [600_000, 10_000];
 /** Places that are told apart; the one that was busy last longest ago is forgotten. */
@@ -53,7 +53,7 @@ export class TrialBudgets {
   spent(place: string, at: number): SpentBudget | undefined {
     const buckets = bucketsAt(this.places.get(place), at);
     const { lostMs, busyMs } = sumOf(buckets);
-    if (lostMs <= mostLost * busyMs) return undefined;
+    if (lostMs <= mostLost * Math.max(grantedMs, busyMs)) return undefined;
     const oldest = buckets.find((bucket) => Object.values(bucket.lostMs).some((lost) => lost > 0));
     return { lostMs, busyMs, nextAt: ((oldest?.span ?? 0) + 1) * bucketMs + windowMs };
   }

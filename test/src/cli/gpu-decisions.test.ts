@@ -245,10 +245,10 @@ Runs take what was learned of them, which favours policies that predict by the s
       ],
     ],
     requests: [`GET ${base}/functions`],
-    stdout: `Function    Version  GPU          Batch  Alone ms  Start ms  Runs  Slowdown  Predicted  SMs   Told by  DRAM  Holds
-/alice/f    0.0.1    rtx3090/mps      1      12.3     250.0     5      1.50       1.35  50%  launches   25%    900
-/alice/f    0.0.1    rtx3090/mps      8        -*         -     0         -          -  50%  launches   25%    900
-/alice/new  -        h100/mig         -         -         -     0         -          -    -         -     -      -
+    stdout: `Function    Version  GPU          Batch  Input  Alone ms  Start ms  Runs  Slowdown  Predicted  SMs   Told by  DRAM  Holds
+/alice/f    0.0.1    rtx3090/mps      1      -      12.3     250.0     5      1.50       1.35  50%  launches   25%    900
+/alice/f    0.0.1    rtx3090/mps      8      -        -*         -     0         -          -  50%  launches   25%    900
+/alice/new  -        h100/mig         -      -         -         -     0         -          -    -         -     -      -
 `,
   },
   {

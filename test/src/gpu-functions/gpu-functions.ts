@@ -82,6 +82,9 @@ const char *gpuwhisk_main(const char *json) {
 }
 `;
 
+/** The same, of kernels that disturb each other: two take much more than twice as long side by side. */
+export const disturbingFunction = source.replace('nsPerBlock=1000000', 'nsPerBlock=1000000 sensitivity=2 pressure=2');
+
 /**
  * Allocates 64 MiB, reports in `dirty` how many of its bytes are not zero, overwrites all of it, and never frees it.
  */

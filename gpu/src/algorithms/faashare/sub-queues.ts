@@ -250,12 +250,15 @@ export class FirstQueues {
       const share = this.shareIn(queue, task);
       const { fork } = queue;
       const load = fork.load + share;
-      const isOver = this.holdings.isOver(task, share) && load > maxLoadOver;
+      // Those that share by the rule for unknown functions divide the GPU; a namespace that has nothing yet takes no other's part.
+      const isDivided = load > maxLoadOver && isByRule(queue, task);
+      const isFirst = isDivided && this.holdings.numbersOf(task).held === 0;
+      const isOver = load > maxLoadOver && !isFirst && this.holdings.isOver(task, share);
       if (fork.busy === 0 && isLastEmpty && this.holdings.isFarOver(task, share)) {
         this.reject(task, queue, { reason: keptForOthers, numbers: { ...this.holdings.numbersOf(task), share } });
         continue;
       }
-      const isFull = load > maxLoad && !isByRule(queue, task);
+      const isFull = load > maxLoad && !isDivided;
       if (fork.busy > 0 && (isFull || isOver)) {
         const most = isOver ? maxLoadOver : maxLoad;
         const reason = isOver && !isFull ? 'its namespace holds its part of all GPUs' : 'its SMs are given away';
