@@ -161,6 +161,11 @@ export class SetTrials {
     return this.budgets.total(this.seenAt);
   }
 
+  /** Whether a place may be kept for a run alone. */
+  get keepsPlaces(): boolean {
+    return this.kept.size > 0;
+  }
+
   /**
    * The function that a place is kept for, so that it runs alone once: nothing starts beside others there, and others do not start.
    * A place is kept for `asking` if its function has never been measured alone. Undefined: the place is kept for none.

@@ -343,7 +343,7 @@ describe('work that comes while a search runs', () => {
     expect(cluster.scheduler.waiting).toBe(0);
     expect(cluster.scheduler.decisions()[0]).toMatchObject({
       activationId: id,
-      reason: 'placed: beside 1 others; share: filling',
+      reason: 'placed: beside a function of another namespace: nothing measured yet; share: filling',
     });
   });
 });

@@ -194,9 +194,9 @@ export function hasRoom(queue: SubQueue, task: Task): boolean {
 export function firstShareRefusal(queue: SubQueue, task: Task, waitMs: () => number): Refusal | undefined {
   const { firstShare, place, running, members, isKeptFromUnknown, startsAt: at } = queue;
   if (firstShare === undefined) return undefined;
-  if (isKeptFromUnknown && isUnknown(task)) {
-    return { reason: keptForStrict, numbers: { beside: running.length + members.length } };
-  }
+  const beside = running.length + members.length;
+  if (isKeptFromUnknown && isUnknown(task)) return { reason: keptForStrict, numbers: { beside } };
+  if (beside === 0 && !firstShare.isAboutEmptyPlaces) return undefined;
   const [asking, ...there] = sharersWith(queue, task);
   return firstShare.refusal(place, there, asking, { at, waitMs });
 }

@@ -78,6 +78,11 @@ export class FirstShare {
     return state === 'untried' || state === 'trying';
   }
 
+  /** Whether the rule may refuse a task a place on which nothing runs. */
+  get isAboutEmptyPlaces(): boolean {
+    return this.trials.keepsPlaces;
+  }
+
   /**
    * Why a task with a share (fraction) may not start beside `there`; undefined: the rule allows it. `waitMs`: how long the last waiting
    * task of its function would wait for the instances that run.

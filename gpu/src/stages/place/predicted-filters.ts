@@ -35,6 +35,7 @@ export function predictedFilters(
     return (account, joined) => {
       // A request that joins a batch is no other run.
       if (joined !== undefined && joined.users > 0) return undefined;
+      if (account.busy === 0 && !rule.isAboutEmptyPlaces) return undefined;
       const there = account.busy === 0 ? [] : tasksOn({ at, ledger, runs }, account);
       return rule.refusal({ id: account.id, account, ...kindOf(account.place) }, there, { task, share }, when);
     };
