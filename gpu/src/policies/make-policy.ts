@@ -29,15 +29,13 @@ import type { PlaceStage, StageEntry, StageName, StageNeeds } from './stages.js'
 export type LateTaskHandling = 'best-effort' | 'refuse';
 
 /** Dependencies of policies. */
-export interface PolicyNeeds extends Omit<
-  StageNeeds,
-  'predictions' | 'degradationsOf' | 'sliceSlowdowns' | 'setTrials' | 'rule'
-> {
+export interface PolicyNeeds extends Omit<StageNeeds, 'predictions' | 'degradationsOf' | 'sliceSlowdowns' | 'rule'> {
   /** Absent: degradations are what the predictors of slowdowns say. */
   degradationsOf?: StageNeeds['degradationsOf'];
   /** Learned elsewhere; absent: the policy learns them from the runs that it observes. */
   sliceSlowdowns?: StageNeeds['sliceSlowdowns'];
-  setTrials?: StageNeeds['setTrials'];
+  /** Learned elsewhere; absent: the policy learns them from the runs that it observes. */
+  setTrials?: SetTrials;
   admission: LateTaskHandling;
 }
 
@@ -234,7 +232,6 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
     ...given,
     predictions: new PredictionCache((gpu) => given.predictorOf(gpu)),
     sliceSlowdowns,
-    setTrials,
     rule,
   };
   const make = <Stage>(entries: Entries<Stage>, of: StageName): Stage => {

@@ -52,7 +52,6 @@ import type { Scale } from '../stages/scale/scale.js';
 import { byProfile } from '../algorithms/dilu/share.js';
 import { filling, unlimited, whole } from '../stages/share/share.js';
 import type { Quotas } from '../share/quotas.js';
-import type { SetTrials } from '../share/set-trials.js';
 import type { FirstShare } from '../stages/place/first-share.js';
 import type { ShareOut } from '../stages/share/share.js';
 import type { Settings } from '../stages/policy-record.js';
@@ -69,9 +68,7 @@ export interface StageNeeds {
   sliceSlowdowns: SliceSlowdowns;
   /** Shares of those that run together; absent: what each fills. */
   quotas?: Quotas;
-  /** Trials of sets of functions. */
-  setTrials: SetTrials;
-  /** The rule of the predicted filters; undefined: the policy asks none. */
+  /** The rule for functions of which nothing is measured; undefined: the policy has none. */
   rule?: FirstShare | undefined;
   random: Random;
 }
@@ -170,8 +167,8 @@ export const stages = {
   } satisfies Record<string, StageEntry<PlaceStage>>,
   plan: {
     'least-loaded': made(({ rule }) => leastLoadedPlan(rule)),
-    'sub-queues': settable(subQueueDefaults, ({ predictions, quotas, setTrials }, set) =>
-      subQueuePlan(predictions, quotas, setTrials, set),
+    'sub-queues': settable(subQueueDefaults, ({ predictions, quotas, rule }, set) =>
+      subQueuePlan(predictions, quotas, rule, set),
     ),
     'by-degradation': settable(
       degradationDefaults,

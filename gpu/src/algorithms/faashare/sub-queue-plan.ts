@@ -11,14 +11,14 @@ import type { NamespaceQueue, SavedTurns } from './namespace-fairness.js';
 import { Progress, firstQueueOn, membersOf, outlookOf, unmeasuredMs, residentsOf } from './sub-queue.js';
 import type { Seen, Member, SubQueue } from './sub-queue.js';
 import { functionKeyOf } from '../../ledger/occupancy.js';
-import { firstShareOf, isUnknown } from '../../stages/place/first-share.js';
+import { isUnknown } from '../../stages/place/first-share.js';
+import type { FirstShare } from '../../stages/place/first-share.js';
 import type { PredictionCache } from '../../stages/order/set-predictions.js';
 import { FirstQueues, laterQueues } from './sub-queues.js';
 import type { PlanOptions } from './sub-queues.js';
 import { turnsOf } from './turn-order.js';
 import type { Queued, Turn, TurnSettings } from './turn-order.js';
 import type { Quotas } from '../../share/quotas.js';
-import type { SetTrials } from '../../share/set-trials.js';
 import { sufficientShare } from '../../stages/share/share.js';
 import type { ObservedRun, Sharing, Start } from '../../view/decision.js';
 import { seenPlaces } from '../../view/running.js';
@@ -77,14 +77,13 @@ export const subQueueDefaults = {
 export function subQueuePlan(
   predictions: PredictionCache,
   quotas: Quotas | undefined,
-  trials: SetTrials,
+  firstShare: FirstShare | undefined,
   options: SubQueueSettings,
 ): Planner {
   const turns = new NamespaceTurns();
   const arrivals = new ArrivalLoad();
   const progress = new Progress();
   const moves = new ShareMoves();
-  const firstShare = firstShareOf({ unknown: options.firstSlowdown, full: options.fullSlowdown }, trials);
   /** The charge of each task that runs, by its id. */
   const charged = new Map<string, { namespace: string; shareMs: number }>();
 

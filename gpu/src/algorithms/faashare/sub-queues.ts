@@ -251,7 +251,7 @@ export class FirstQueues {
       const { fork } = queue;
       const load = fork.load + share;
       // Those that share by the rule for unknown functions divide the GPU; a namespace that has nothing yet takes no other's part.
-      const isDivided = load > maxLoadOver && isByRule(queue, task);
+      const isDivided = fork.busy > 0 && load > maxLoadOver && isByRule(queue, task);
       const isFirst = isDivided && this.holdings.numbersOf(task).held === 0;
       const isOver = load > maxLoadOver && !isFirst && this.holdings.isOver(task, share);
       if (fork.busy === 0 && isLastEmpty && this.holdings.isFarOver(task, share)) {
