@@ -10,7 +10,7 @@ beforeEach(() => {
 });
 const besideMs = (run: string, nowMs: number): number | undefined => use.of(run, nowMs)?.besideMs;
 
-test('a run alone has nobody beside it, before, after and elsewhere do not count', () => {
+test('a run alone has no other beside it: runs before, after and elsewhere do not count', () => {
   use.began('before', 'a', on(['g']), 0);
   use.ended('before', 10);
   use.began('run', 'b', on(['g']), 10);
@@ -18,7 +18,7 @@ test('a run alone has nobody beside it, before, after and elsewhere do not count
   expect(besideMs('run', 100)).toBe(0);
 });
 
-test('the time with others counts once, however many they are and whoever began first', () => {
+test('the time with others counts once, whatever their number and order', () => {
   use.began('run', 'a', on(['g']), 0);
   use.began('second', 'b', on(['g']), 20);
   use.began('third', 'c', on(['g']), 30);

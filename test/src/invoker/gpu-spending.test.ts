@@ -55,7 +55,7 @@ const costMs = async ({ state }: GpuHarness): Promise<number> => {
   return (use?.used ?? []).reduce((sum, [, , ms]) => sum + ms, 0);
 };
 
-test("runs that another's fault may have ended are charged to nobody, however long they ran", async () => {
+test("runs that another's fault may have ended are not charged, however long they took", async () => {
   const harness = await GpuHarness.open();
   const begin = async (id: string, name: string, pid: number): Promise<void> => {
     const container = await harness.container(placementOf(1000), pid);

@@ -106,7 +106,7 @@ export function learningMetrics(registry: Registry, performanceData: Performance
   });
   new Gauge({
     name: 'gpuwhisk_gpu_trial_lost_part',
-    help: 'Work that trials of sets have lost against turns in the last ten minutes, as a part of the time that GPUs were busy',
+    help: 'Work that trials of sets have lost against turns in the ten minutes before the last run, as a part of the time that GPUs were busy',
     registers,
     collect() {
       const { lostMs, busyMs } = performanceData.setTrials.costs();
